@@ -40,6 +40,17 @@ impl<T> Dataset<T> {
         let dropped = before - edges.num_edges();
         (Self { edges, left_names: self.left_names, right_names: Some(known.clone()) }, dropped)
     }
+
+    /// Gives edges other data, in their order.
+    ///
+    /// # Panics
+    /// Where there are not as many of them as edges.
+    #[must_use]
+    pub fn with_data<U>(self, data: Vec<U>) -> Dataset<U> {
+        let Self { edges: EdgeList { num_left, num_right, square, left, right, .. }, left_names, right_names } = self;
+        assert_eq!(data.len(), left.len(), "each edge has data");
+        Dataset { edges: EdgeList { num_left, num_right, square, left, right, data }, left_names, right_names }
+    }
 }
 
 impl<T: Copy> Dataset<T> {

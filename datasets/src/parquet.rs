@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ::parquet::basic::Type as Physical;
+use ::parquet::basic::{ConvertedType as Converted, LogicalType, TimeUnit, Type as Physical};
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use ::parquet::data_type::{ByteArray, DataType};
 use ::parquet::errors::ParquetError;
@@ -147,7 +147,8 @@ impl Group<'_> {
         let (ends, number) = self.columns::<R>()?;
         let [left, right] = [self.ids(ends[0])?, self.ids(ends[1])?];
         let numbers = match number {
-            Some(at) => self.numbers(at, R::IS_TIME)?,
+            Some(at) if R::IS_TIME => self.times(at)?,
+            Some(at) => self.numbers(at, false)?,
             None if R::has_number() => {
                 let names = self.names();
                 return Err(self.invalid(unnamed::<R>(&names, names.len())));
@@ -211,8 +212,16 @@ impl Group<'_> {
         })
     }
 
+    /// Returns times: dates as seconds since 1970, as those of a text are, and numbers as they are.
+    fn times(&self, at: usize) -> Result<Vec<f64>, Error> {
+        let times = self.numbers(at, true)?;
+        Ok(match seconds(&self.schema.column(at)) {
+            Some(seconds) => times.into_iter().map(seconds).collect(),
+            None => times,
+        })
+    }
+
     fn column_reader(&self, at: usize, described: &ColumnDescriptor, is_time: bool) -> Result<ColumnReader, Error> {
-        use ::parquet::basic::ConvertedType as Converted;
         // A decimal or a date lies in an integer, but stands for something else.
         let stands_for_itself = is_unsigned(described)
             || matches!(
@@ -324,6 +333,22 @@ impl Ids {
     }
 }
 
+/// Returns what makes seconds since 1970 of what stands for a date.
+fn seconds(described: &ColumnDescriptor) -> Option<fn(f64) -> f64> {
+    let (days, millis, micros) = (|time| time * 86_400.0, |time| time / 1e3, |time| time / 1e6);
+    Some(match (described.logical_type_ref(), described.converted_type()) {
+        (Some(LogicalType::Timestamp(time)), _) => match time.unit {
+            TimeUnit::MILLIS => millis,
+            TimeUnit::MICROS => micros,
+            TimeUnit::NANOS => |time| time / 1e9,
+        },
+        (_, Converted::DATE) => days,
+        (_, Converted::TIMESTAMP_MILLIS) => millis,
+        (_, Converted::TIMESTAMP_MICROS) => micros,
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -383,6 +408,48 @@ mod tests {
         let message = times(&no_time).unwrap_err().to_string();
         let expected = "no column is called time, timestamp, date, datetime; say with --columns time=COLUMN";
         assert!(message.contains(expected) && message.ends_with("its columns are 1 user, 2 item"), "{message}");
+    }
+
+    #[test]
+    fn dates_are_in_seconds_whatever_they_are_stored_in() {
+        use ::parquet::data_type::{Int32Type, Int64Type};
+        use ::parquet::file::writer::SerializedFileWriter;
+        use ::parquet::schema::parser::parse_message_type;
+        let directory = tempfile::tempdir().unwrap();
+        let of_type = |stored: &str, times: [i64; 2]| {
+            let path = directory.path().join("times.parquet");
+            let message = format!("message m {{ required int64 user; required int64 item; required {stored}; }}");
+            let schema = std::sync::Arc::new(parse_message_type(&message).unwrap());
+            let mut file =
+                SerializedFileWriter::new(fs::File::create(&path).unwrap(), schema, Default::default()).unwrap();
+            let mut group = file.next_row_group().unwrap();
+            for values in [[5, 7], [1, 2], times] {
+                let mut column = group.next_column().unwrap().unwrap();
+                if stored.starts_with("int32") && values == times {
+                    let values = values.map(|value| value as i32);
+                    column.typed::<Int32Type>().write_batch(&values, None, None).unwrap();
+                } else {
+                    column.typed::<Int64Type>().write_batch(&values, None, None).unwrap();
+                }
+                column.close().unwrap();
+            }
+            group.close().unwrap();
+            file.close().unwrap();
+            load_times_with(&path, None, None).unwrap().into_dataset().unwrap().edges.data
+        };
+        // 2026-11-25, and a quarter of a second past 1970.
+        let (day, quarter) = (1_795_564_800, 250);
+        for (stored, times, expected) in [
+            ("int64 time (TIMESTAMP(MILLIS,true))", [day * 1000, quarter], [day as f64, 0.25]),
+            ("int64 time (TIMESTAMP(MICROS,false))", [day * 1_000_000, quarter * 1000], [day as f64, 0.25]),
+            ("int64 time (TIMESTAMP(NANOS,false))", [day * 1_000_000_000, quarter * 1_000_000], [day as f64, 0.25]),
+            ("int64 time (TIMESTAMP_MICROS)", [day * 1_000_000, quarter * 1000], [day as f64, 0.25]),
+            ("int32 time (DATE)", [20_782, -1], [day as f64, -86_400.0]),
+            // Numbers are in whatever unit they have.
+            ("int64 time", [day * 1000, quarter], [day as f64 * 1000.0, 250.0]),
+        ] {
+            assert_eq!(of_type(stored, times), expected, "{stored}");
+        }
     }
 
     #[test]

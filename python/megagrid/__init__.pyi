@@ -154,6 +154,7 @@ class ImplicitALS(_Estimator):
         alpha: float = 10.0,
         nu: float = 1.0,
         ratings_above: float | None = None,
+        half_life: float | str | None = None,
         holdout: float | None = None,
         holdout_per_user: int | float | None = None,
         holdout_last: int | float | None = None,

@@ -27,6 +27,9 @@ class ImplicitALS(Factors):
         How the regularizer's weight grows with how often a user or an item occurs: with (others / alpha + occurrences) ** nu.
     ratings_above : float or None, default=None
         Ratings above this are feedback of 1, others are none; None: the values are the feedback.
+    half_life : float, str or None, default=None
+        Feedback counts half of what it is worth after this long, counted from the newest of the times, which are the fourth column or one of a
+        path: a number in their unit, or where they are dates or seconds ``"30d"``, ``"12h"``, ``"90min"``, ``"2w"``; None: age does not matter.
     holdout : float or None, default=None
         Part of the feedback that is kept to measure ``test_ndcg`` and other metrics on: the model is that of the best iteration.
     holdout_per_user : int, float or None, default=None
@@ -86,6 +89,7 @@ class ImplicitALS(Factors):
         "alpha": "alpha",
         "nu": "nu",
         "ratings_above": "ratings-above",
+        "half_life": "half-life",
         "holdout": "holdout",
         "holdout_per_user": "holdout-per-user",
         "holdout_last": "holdout-last",
@@ -105,6 +109,7 @@ class ImplicitALS(Factors):
         alpha=10.0,
         nu=1.0,
         ratings_above=None,
+        half_life=None,
         holdout=None,
         holdout_per_user=None,
         holdout_last=None,
@@ -124,6 +129,7 @@ class ImplicitALS(Factors):
         self.alpha = alpha
         self.nu = nu
         self.ratings_above = ratings_above
+        self.half_life = half_life
         self.holdout = holdout
         self.holdout_per_user = holdout_per_user
         self.holdout_last = holdout_last

@@ -244,9 +244,10 @@ pub fn implicit(
 ) -> PyResult<Run> {
     let keep = rating(&input);
     let times = times.map(|times| times.as_array().to_vec());
-    let place = Place::<ImplicitFactorization>::new(py, input, (false, keep), move |edges, how, run| {
+    let place = Place::<ImplicitFactorization>::new(py, input, (false, keep), move |mut edges, how, run| {
+        how.decay(&mut edges.data, times.as_deref())?;
         let ratings = ratings(edges, times.as_deref(), &how.ratings, run)?;
-        Feedback::new(ratings, how.ratings_above)?.ranked(how.ratings.ranking)
+        Feedback::new(ratings, how.bound())?.ranked(how.ratings.ranking)
     })?;
     place.train(words, is_watched, models::give_implicit)
 }

@@ -82,6 +82,25 @@ def test_the_latest_is_kept_where_times_are_known():
         ImplicitALS(4, holdout_last=1).fit((users, items, np.ones(len(users)), np.full(len(users), "NaT", dtype="datetime64[s]")))
 
 
+def test_feedback_counts_less_the_older_it_is():
+    rng = np.random.default_rng(5)
+    users, items = np.nonzero(rng.random((40, 30)) < 0.4)
+    values, days = rng.integers(1, 6, len(users)).astype(float), rng.integers(0, 300, len(users))
+    aged = values * np.maximum(0.5 ** ((days.max() - days) / 30), 2**-10)
+    expected = ImplicitALS(4, n_jobs=1).fit((users, items, aged)).item_factors_
+    for half_life, times in [(30, days), ("30d", days.astype("datetime64[D]")), ("720h", days * 86400)]:
+        found = ImplicitALS(4, half_life=half_life, n_jobs=1).fit((users, items, values, times)).item_factors_
+        assert np.allclose(found, expected, atol=1e-5)
+    above = ImplicitALS(4, half_life=30, ratings_above=2.5, n_jobs=1).fit((users, items, values, days)).item_factors_
+    ones = np.where(values > 2.5, aged / values, 0)
+    assert np.allclose(above, ImplicitALS(4, n_jobs=1).fit((users, items, ones)).item_factors_, atol=1e-5)
+    with pytest.raises(ValueError, match="half_life needs a column of times"):
+        ImplicitALS(4, half_life="30d").fit((users, items, values))
+    for wrong in (0, -1, np.nan, "30 days"):
+        with pytest.raises(ValueError, match=f"is {wrong}; expected a number above 0"):
+            ImplicitALS(4, half_life=wrong).fit((users, items, values, days))
+
+
 def test_whole_users_are_kept():
     rng = np.random.default_rng(4)
     users, items = np.nonzero(rng.random((50, 30)) < 0.4)

@@ -242,6 +242,82 @@ fn a_run_is_not_continued_with_other_ratings_kept_for_testing() {
     }
 }
 
+/// Users of two kinds, who all turn to the items of the other kind after half of a year.
+fn turned() -> String {
+    let day = |user: usize, item: usize| {
+        let days = if user % 2 == item % 2 { 0 } else { 180 } + (user * 7 + item) % 30;
+        format!("2026-{:02}-{:02}", 1 + days / 30, 1 + days % 28)
+    };
+    let pairs =
+        (0..40).flat_map(|user| (0..20).filter(move |item| (user + item) % 5 > 0).map(move |item| (user, item)));
+    let lines = pairs.map(|(user, item)| format!("u{user},i{item},1,{}\n", day(user, item)));
+    format!("user,item,rating,date\n{}", lines.collect::<String>())
+}
+
+#[test]
+fn what_is_recent_may_count_more() {
+    let place = Place::new();
+    let input = place.file("plays.csv", turned());
+    let items = |name: &str, more: &[&str]| {
+        let model = place.name(name);
+        done(&[&["als", &input, "--dims", "4", "-q", "-w", "1", "--alpha", "40", "--model", &model], more].concat());
+        read_npy::<f32>(&Path::new(&model).join("items.npy"), 2).unwrap().values
+    };
+    let (plain, recent) = (items("plain", &[]), items("recent", &["--half-life", "30d"]));
+    let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-4);
+    assert!(!near(&recent, &plain), "half a year ago is six half-lives");
+    assert!(near(&items("weeks", &["--half-life", "4.285714285714286w"]), &recent), "the same in weeks");
+    assert!(near(&items("long", &["--half-life", "1e9d"]), &plain), "nothing is as old as that");
+    assert_eq!(json(place.name("recent/model.json"))["config"]["half_life"], "30d");
+    // Beside ratings that are kept for testing, or in a file, and in several processes.
+    let record = place.name("run.json");
+    let half_life = ["als", &input, "--dims", "4", "-q", "-w", "1", "--half-life", "30d", "--json", &record];
+    done(&[&half_life[..], &["--holdout-last", "0.25"]].concat());
+    assert!(json(&record)["result"]["metrics"]["test_ndcg"].as_f64().unwrap() > 0.0);
+    done(&[&half_life[..], &["--test", &input]].concat());
+    assert_eq!(json(&record)["input"]["test_edges"], json(&record)["input"]["edges"]);
+    let objective = |launch: &[&str]| {
+        done(&[launch, &half_life[..]].concat());
+        json(&record)["result"]["objective"].as_f64().unwrap()
+    };
+    let (one, two) = (objective(&[]), objective(&["launch", "-n", "2", "--"]));
+    assert!((one - two).abs() < 1e-5 * one, "{one} and {two}");
+}
+
+#[test]
+fn a_half_life_is_one_and_needs_times() {
+    let place = Place::new();
+    let input = place.file("plays.csv", turned());
+    for half_life in ["0", "-1", "nan", "inf", "30 days", "0d"] {
+        fails(&["als", &input, "--half-life", half_life], 2, &["--half-life", half_life, "a number above 0", "30d"]);
+    }
+    fails(
+        &["als", &place.file("none.csv", plays()), "--half-life", "30d"],
+        1,
+        &["none.csv", "no column is called time", "--columns time=COLUMN"],
+    );
+    let empty = place.file("empty.csv", "user,item,rating,time\na,b,1,1\na,c,1,\n");
+    fails(&["als", &empty, "--half-life", "30d"], 1, &["empty.csv:3", "time", "a date as 2026-11-25"]);
+    let millis = place.file("millis.csv", "user,item,rating,time\na,b,1,1700000000000\na,c,1,1700000500000\n");
+    fails(&["als", &millis, "--half-life", "30d"], 1, &["millis.csv", "not in seconds", "the unit of the times"]);
+    done(&["als", &millis, "--half-life", "2592000000", "--dims", "4", "-q"]);
+    let bad = place.file("bad.csv", "user,item,rating,time\na,b,1,1\na,c,-2,2\n");
+    fails(&["als", &bad, "--half-life", "3"], 1, &["bad.csv", "on item \"c\" is -2"]);
+    fails(&["als", &bad, "--half-life", "3", "--ratings-above", "5"], 1, &["bad.csv", "is above 5"]);
+    fails(&["als", "-", "--half-life", "3", "--columns", "time=4"], 1, &["--half-life", "a pipe has once"]);
+    let cache = place.name("plays.mgrid");
+    done(&["convert", &input, &cache]);
+    fails(&["als", &cache, "--half-life", "30d"], 1, &["--half-life", "a .mgrid does not hold"]);
+    fails(&["mf", &input, "--half-life", "30d"], 2, &["--half-life"]);
+    let saved = place.name("saved");
+    let als = |iterations: &'static str, half_life: &'static str| {
+        ["als", &input, "-q", "--dims", "4", "--iterations", iterations, "--half-life", half_life]
+    };
+    done(&[&als("2", "30d")[..], &["--checkpoint", &saved]].concat());
+    fails(&[&als("3", "31d")[..], &["--resume", &saved]].concat(), 1, &["half", "30d", "31d"]);
+    done(&[&als("3", "30d")[..], &["--resume", &saved]].concat());
+}
+
 #[test]
 fn whole_users_are_kept_from_training_and_tested() {
     let place = Place::new();

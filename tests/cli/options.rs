@@ -102,7 +102,7 @@ fn every_command_has_help_with_an_example() {
         ("demo", &["--algorithm", "--workers"]),
         ("pagerank", &["--damping", "--weights", "--undirected", "--restart", "--tolerance", "--model"]),
         ("mf", &["--dims", "--lambda", "--holdout", "--gradient", "--checkpoint"]),
-        ("als", &["--dims", "--block", "--alpha", "--ratings-above", "--holdout-per-user", "--ranking"]),
+        ("als", &["--dims", "--block", "--alpha", "--ratings-above", "--half-life", "--holdout-per-user", "--ranking"]),
         ("lda", &["--topics", "--prior", "--annealing", "--optimize-every", "--top-words", "--sampler"]),
         ("blockpg", &["--l1", "--positive", "--normalize", "--intercept", "--from"]),
         ("hits", &["--iterations", "--tolerance", "--model"]),

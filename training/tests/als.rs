@@ -3,9 +3,9 @@
 use megagrid_algorithms::als::Config;
 use megagrid_datasets::{Dataset, Dictionary, Share};
 use megagrid_partition::{EdgeList, SplitMix};
-use megagrid_training::als::{AlsOptions, Feedback, ImplicitFactorization, Recommender};
+use megagrid_training::als::{AlsOptions, Feedback, FeedbackOptions, ImplicitFactorization, Recommender};
 use megagrid_training::mf::{Holdout, Ratings};
-use megagrid_training::{Job, Options, Processes, RunOptions, Trained, train};
+use megagrid_training::{Job, Options, Processes, RunOptions, Trained, options as from_words, train};
 
 const USERS: usize = 70;
 const ITEMS: usize = 40;
@@ -265,4 +265,65 @@ fn what_was_kept_for_testing_is_ranked() {
         assert!(found[name] > 0.0 && found[name] <= 1.0, "{name}: {}", found[name]);
     }
     assert!(found["test_recall"] > 1.5 * chance, "better than chance: {}", found["test_recall"]);
+}
+
+/// When feedback was given: over 35 half-lives of 20, the newest not at the end.
+fn times() -> Vec<f64> {
+    let mut random = SplitMix::new(11, 0);
+    let mut times: Vec<f64> = feedback().edges.data.iter().map(|_| 300.0 + random.below(700) as f64).collect();
+    times[7] = 1000.0;
+    times
+}
+
+/// Feedback that counts less the older it is.
+fn decayed(half_life: &str, above: Option<f32>) -> Feedback {
+    let how = FeedbackOptions { ratings_above: above, ..from_words(["--half-life", half_life]).unwrap() };
+    let mut ratings = feedback();
+    how.decay(&mut ratings.edges.data, Some(&times())).unwrap();
+    Feedback::new(Ratings::new(ratings, None, 1).unwrap(), how.bound()).unwrap()
+}
+
+#[test]
+fn feedback_that_counts_less_the_older_it_is_comes_to_dense_equations_with_such_weights() {
+    for (above, dims, block) in [(None, 20, 16), (Some(0.5), 40, 40)] {
+        let mut weighed = feedback();
+        for (value, time) in weighed.edges.data.iter_mut().zip(times()) {
+            let worth = above.map_or(f64::from(*value), |above| f64::from(u8::from(*value > above)));
+            *value = (worth * 0.5f64.powf((1000.0 - time) / 20.0).max(1.0 / 1024.0)) as f32;
+        }
+        let options = options(dims, block, 5);
+        let mut dense = Dense::new(&weighed, options.config());
+        let trained = [1, 2].map(|workers| trained(decayed("20", above), options.clone(), &on(workers)));
+        for done in &trained[0].record.iterations {
+            dense.iterate();
+            let (found, expected) = (done.objective.unwrap(), dense.objective());
+            assert!((found - expected).abs() < 1e-5 * expected, "{found}, not {expected}");
+        }
+        for trained in trained {
+            let Recommender(factors) = trained.model.unwrap();
+            check_close(&factors.model.users, &dense.users, "users");
+            check_close(&factors.model.items, &dense.items, "items");
+        }
+    }
+}
+
+#[test]
+fn a_long_half_life_comes_to_none() {
+    let expected = trained(all(feedback()), options(20, 16, 5), &on(2)).model.unwrap().0.model;
+    let found = trained(decayed("1e9", None), options(20, 16, 5), &on(2)).model.unwrap().0.model;
+    let furthest = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(furthest(&found.users, &expected.users) < 1e-5 && furthest(&found.items, &expected.items) < 1e-5);
+    let shorter = trained(decayed("100", None), options(20, 16, 5), &on(2)).model.unwrap().0.model;
+    assert!(furthest(&shorter.items, &expected.items) > 1e-3);
+}
+
+#[test]
+fn feedback_without_times_or_above_no_bound_is_refused() {
+    let decay = |above, times: Option<&[f64]>| {
+        let how = FeedbackOptions { ratings_above: above, ..from_words(["--half-life", "30d"]).unwrap() };
+        how.decay(&mut [1.0, 2.0], times).unwrap_err().to_string()
+    };
+    assert!(decay(None, None).contains("--half-life needs a column of times"));
+    assert!(decay(None, Some(&[1.0])).starts_with("1 times of 2 ratings"));
+    assert!(decay(Some(2.0), Some(&[1.0, 2.0])).contains("none of the 2 values is above 2, as --ratings-above has it"));
 }

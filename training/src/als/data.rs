@@ -1,15 +1,14 @@
 //! Feedback to train on: ratings that say how often or how long, or those above a bound.
 
-use std::path::Path;
-
 use megagrid_partition::{EdgeSource, Side};
 use serde::{Deserialize, Serialize};
 
+use super::half_life::HalfLife;
 use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
 use crate::input::Source;
-use crate::mf::{RatingOptions, Ratings};
+use crate::mf::{ByTime, RatingOptions, Ratings};
 use crate::record::{InputSizes, Phases};
 
 /// What is feedback.
@@ -18,6 +17,11 @@ pub struct FeedbackOptions {
     /// Take ratings above X for feedback of 1, and leave others out [default: the values are the feedback, 0 is none].
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub ratings_above: Option<f32>,
+    /// Let feedback count less the older it is: half of what it is worth after this long, a quarter after twice as long, counted from the
+    /// newest time in the input. A number in the unit of the times, or where they are dates or seconds 30d, 12h, 90min, 2w. When feedback
+    /// was given stands in a column named time, timestamp, date or datetime, or in that of --columns time=4.
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true)]
+    pub half_life: Option<HalfLife>,
     /// Which of it is kept for testing.
     #[command(flatten)]
     #[serde(flatten)]
@@ -30,14 +34,37 @@ impl FeedbackOptions {
     pub fn feedback(above: Option<f32>, rating: f32) -> f32 {
         above.map_or(rating, |bound| f32::from(u8::from(rating > bound)))
     }
+
+    /// Makes feedback of ratings that were made at these times, which counts less the older it is; without a half-life they stay as they
+    /// are.
+    ///
+    /// # Errors
+    /// Times that are missing, not as many as ratings, or do not fit the half-life; no rating above the bound.
+    pub fn decay(&self, ratings: &mut [f32], times: Option<&[f64]>) -> Result<(), Error> {
+        let Some(half_life) = self.half_life else { return Ok(()) };
+        let times =
+            times.ok_or_else(|| Error::option("--half-life needs a column of times, or a path to a table with one"))?;
+        let above = self.ratings_above;
+        ratings.iter_mut().for_each(|rating| *rating = Self::feedback(above, *rating));
+        if above.is_some() && !ratings.contains(&1.0) {
+            return Err(nothing(ratings.len(), above));
+        }
+        half_life.decay(ratings, times)
+    }
+
+    /// Returns what values have to be above to be feedback, after [`decay`](Self::decay) was asked to make feedback of them.
+    #[must_use]
+    pub fn bound(&self) -> Option<f32> {
+        self.ratings_above.filter(|_| self.half_life.is_none())
+    }
 }
 
 /// Feedback.
 #[derive(Debug)]
 pub struct Feedback {
-    /// Values as they were read.
+    /// Values as they were read, or what their age has left of them.
     pub ratings: Ratings,
-    /// What ratings have to be above to be feedback.
+    /// What values have to be above to be feedback.
     pub above: Option<f32>,
 }
 
@@ -58,11 +85,7 @@ impl Feedback {
             return Err(refused(&ratings, is_bad));
         }
         if ratings.edges.num_edges() > 0 && count(&|value| FeedbackOptions::feedback(above, value) > 0.0)? == 0.0 {
-            let what = above.map_or("above 0".to_owned(), |bound| format!("above {bound}, as --ratings-above has it"));
-            return Err(Error::Missing(format!(
-                "none of the {} values is {what}, so there is no feedback to train on",
-                ratings.edges.num_edges()
-            )));
+            return Err(nothing(ratings.edges.num_edges(), above));
         }
         let num_tested = ratings.test.known.len();
         ratings.test.known.retain(|&(.., value)| FeedbackOptions::feedback(above, value) > 0.0);
@@ -100,6 +123,11 @@ pub(crate) fn is_feedback(above: Option<f32>, value: f32) -> bool {
     above.is_some() || value >= 0.0 && value.is_finite()
 }
 
+fn nothing(num_values: usize, above: Option<f32>) -> Error {
+    let what = above.map_or("above 0".to_owned(), |bound| format!("above {bound}, as --ratings-above has it"));
+    Error::Missing(format!("none of the {num_values} values is {what}, so there is no feedback to train on"))
+}
+
 /// Names the first value that is no feedback.
 fn refused(ratings: &Ratings, is_bad: impl Fn(f32) -> bool) -> Error {
     let edges = &ratings.edges;
@@ -131,18 +159,23 @@ fn refused(ratings: &Ratings, is_bad: impl Fn(f32) -> bool) -> Error {
 impl Data for Feedback {
     type Options = FeedbackOptions;
     const FIXED: &'static [&'static str] =
-        &["holdout", "holdout_per_user", "holdout_last", "holdout_users", "ratings_above"];
+        &["holdout", "holdout_per_user", "holdout_last", "holdout_users", "ratings_above", "half_life"];
 
     fn read(source: &mut Source, options: &FeedbackOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         let ranking = options.ratings.ranking.or(Some(RANKED));
         source.take_pairs();
-        let (ratings, phases) = Ratings::read(source, &RatingOptions { ranking, ..options.ratings.clone() }, how)?;
+        let input = source.input.clone();
         let named = |error| match error {
-            Error::Missing(problem) => Error::invalid(Path::new(&source.input), problem),
+            Error::Missing(problem) => Error::invalid(&input, problem),
             other => other,
         };
+        let change = |ratings: &mut [f32], times: &[f64]| options.decay(ratings, Some(times)).map_err(named);
+        let by_time =
+            options.half_life.map(|half_life| ByTime { option: ("half-life", half_life.to_string()), change: &change });
+        let ratings = RatingOptions { ranking, ..options.ratings.clone() };
+        let (ratings, phases) = Ratings::read_from(source, &ratings, how, by_time.as_ref())?;
         // Of those kept for testing some may be no feedback.
-        let feedback = Self::new(ratings, options.ratings_above).map_err(named)?.ranked(ranking)?;
+        let feedback = Self::new(ratings, options.bound()).map_err(named)?.ranked(ranking)?;
         Ok((feedback, phases))
     }
 

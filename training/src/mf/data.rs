@@ -7,9 +7,7 @@ use std::sync::Arc;
 use clap::builder::RangedU64ValueParser;
 use megagrid_algorithms::mf::TestSet;
 use megagrid_algorithms::ranking::Queries;
-use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{Dataset, Edges, Format, Layout, Names, OtherRating, Prepared, Roles, Share, is_pipe};
-use megagrid_datasets::{load_ratings_with, load_times_with, read_ratings_with, split, split_by_user, split_users};
+use megagrid_datasets::{Dataset, Edges, Names, Prepared, Share, split, split_by_user, split_users};
 use megagrid_partition::{EdgeList, EdgeSource, Side, SplitMix};
 use serde::{Deserialize, Serialize};
 
@@ -18,10 +16,9 @@ use super::unseen::Unseen;
 use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
-use crate::input::{Digest, Source, Stopwatch, digest, is_cache, no_edges, open, ordered, phases};
+use crate::input::{Digest, Source, digest, no_edges};
 use crate::options::{check_holdout, lossy_option};
 use crate::record::{InputSizes, Phases};
-use crate::room;
 
 /// Which ratings a model is tested on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args)]
@@ -87,7 +84,7 @@ impl RatingOptions {
     }
 
     /// Says what is kept for testing, in a word where that is a part of all.
-    fn holdout_text(&self) -> String {
+    pub(super) fn holdout_text(&self) -> String {
         let Self { holdout, holdout_per_user, holdout_last, holdout_users, .. } = self;
         let part = holdout.map(|part| part.to_string());
         let of = |(share, name): (&Option<Share>, &str)| share.map(|share| format!("{share} {name}"));
@@ -138,7 +135,7 @@ pub struct Ratings {
     pub start: Option<Start>,
     /// A digest of what was kept for testing, if anything was.
     held_out: Option<u64>,
-    sizes: InputSizes,
+    pub(super) sizes: InputSizes,
 }
 
 impl Ratings {
@@ -248,56 +245,7 @@ impl Data for Ratings {
     const FIXED: &'static [&'static str] = &HELD_OUT;
 
     fn read(source: &mut Source, options: &RatingOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
-        check_holdout(options.holdout)?;
-        let RatingOptions { test, ranking, .. } = options;
-        let is_timed = options.holdout_last.is_some();
-        if is_timed && is_pipe(&source.input) {
-            let problem = "--holdout-last reads when ratings were made after the ratings, which a pipe has once; save it in a file";
-            return Err(Error::invalid(&source.input, problem));
-        }
-        let mut clock = Stopwatch::start();
-        let layout = source.find(Format::Ratings)?;
-        // What a user is not to be shown again is known where all is read.
-        let is_ranked = test.is_some() && ranking.is_some();
-        let how = &Reading { readers: how.readers.filter(|_| !is_ranked), ..*how };
-        let holdout = options.holdout();
-        room::check(source, if holdout.is_some() { 1 } else { how.parts() })?;
-        let path = &source.input;
-        let is_cache = source.is_cache();
-        how.agree(is_cache, ("holdout", options.holdout_text()))?;
-        if is_timed && is_cache {
-            let problem = "--holdout-last asks when ratings were made, which a .mgrid does not hold; give the table that it was made of";
-            return Err(Error::invalid(path, problem));
-        }
-        if holdout.is_some() || !source.changes.is_empty() {
-            let all = source.whole(|source| {
-                let layout = source.find(Format::Ratings)?;
-                Ok(match source.is_cache() {
-                    true => Cache::open(&source.input)?.to_dataset()?,
-                    false => load_ratings_with(&source.input, &layout, how.readers)?.into_dataset()?,
-                })
-            })?;
-            let timed = || load_times_with(&source.input, &layout, how.readers)?.into_dataset();
-            let times = is_timed.then(timed).transpose()?.map(|timed| timed.edges.data);
-            let load = clock.lap();
-            let all = ordered(all, how.degree_order && !is_cache);
-            let ratings = Self::held_out(all, holdout, times.as_deref(), how.seed)?.ranked(*ranking)?;
-            return Ok((ratings, phases(load, clock.lap())));
-        }
-        let (prepared, mut load, partition);
-        if is_cache {
-            prepared = open(path, how.readers)?;
-            (load, partition) = (clock.lap(), 0.0);
-        } else {
-            let loaded = load_ratings_with(path, &layout, how.readers)?;
-            load = clock.lap();
-            prepared = loaded.prepare(Side::Right, how.degree_order)?;
-            partition = clock.lap();
-        }
-        let test = test.as_deref().map(|path| test_set(path, layout.roles, &prepared)).transpose()?;
-        let ratings = Self::of(prepared, test.unwrap_or_default())?.ranked(*ranking)?;
-        load += clock.lap();
-        Ok((ratings, phases(load, partition)))
+        Self::read_from(source, options, how, None)
     }
 
     fn sizes(&self) -> InputSizes {
@@ -317,17 +265,6 @@ impl Data for Ratings {
     }
 }
 
-/// Reads ratings to test on, whose columns have the same roles.
-fn test_set(path: &std::path::Path, roles: Roles, prepared: &Prepared<f32>) -> Result<TestSet, Error> {
-    if is_cache(path, None)? {
-        return Err(Error::option("--test takes ratings as text or Parquet, and this is a .mgrid cache"));
-    }
-    let (users, items) = (prepared.names.get(Side::Left)?, prepared.names.get(Side::Right)?);
-    let read = read_ratings_with(path, Layout { format: None, roles, undirected: false }, &users, &items)?;
-    let others = read.others.iter().map(|&OtherRating { left, right, rating }| (left, right, rating)).collect();
-    Ok(TestSet { others, ..known(&read.known) })
-}
-
 /// Returns a digest of users, items and ratings in any order.
 fn of_pairs(ratings: impl Iterator<Item = (u32, u32, f32)>, seed: u64) -> u64 {
     let of = |(user, item, rating): (u32, u32, f32)| {
@@ -337,7 +274,7 @@ fn of_pairs(ratings: impl Iterator<Item = (u32, u32, f32)>, seed: u64) -> u64 {
     ratings.map(of).fold(0, u64::wrapping_add)
 }
 
-fn known(edges: &EdgeList<f32>) -> TestSet {
+pub(super) fn known(edges: &EdgeList<f32>) -> TestSet {
     let ends = edges.left.iter().zip(&edges.right).zip(&edges.data);
     TestSet { known: ends.map(|((&user, &item), &rating)| (user, item, rating)).collect(), others: Vec::new() }
 }

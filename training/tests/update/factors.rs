@@ -1,12 +1,13 @@
 //! `mf` and `als`.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use megagrid_partition::{Side, SplitMix};
 use megagrid_training::als::{AlsOptions, FeedbackOptions, ImplicitFactorization};
 use megagrid_training::mf::{FactorOptions, Factorization, Factors, RatingOptions};
 use megagrid_training::update::{self, Changes, Place};
-use megagrid_training::{Error, Options, Processes, model, train};
+use megagrid_training::{Error, Options, Processes, RunOptions, model, train};
 
 use crate::{Desk, added, assert_near, by_default, refused, removed, run};
 
@@ -229,7 +230,7 @@ fn implicit_feedback_goes_on_with_all_data() {
     let options = AlsOptions { dims: 8, ..AlsOptions::default() };
     let desk = Desk::<ImplicitFactorization>::new(options.with("iterations", 4.into()).unwrap(), || FeedbackOptions {
         ratings_above: Some(3.2),
-        ratings: by_default(),
+        ..by_default()
     });
     let all = ratings();
     let (new, old) = all.split_at(150);
@@ -243,4 +244,37 @@ fn implicit_feedback_goes_on_with_all_data() {
     assert_near(first, objective(&before.record), 0.05, "the first iteration");
     let [before, updated] = [before, updated].map(|trained| trained.model.unwrap().0);
     assert_eq!(names(&before, Side::Right), names(&updated, Side::Right));
+}
+
+#[test]
+fn ages_count_from_the_newest_feedback_after_an_update() {
+    let options = AlsOptions { dims: 8, ..AlsOptions::default() };
+    let desk = Desk::<ImplicitFactorization>::new(options.with("iterations", 3.into()).unwrap(), || FeedbackOptions {
+        half_life: Some("100".parse().unwrap()),
+        ..by_default()
+    });
+    // What is new is later by more than a half-life.
+    let line =
+        |at: usize, line: &String| format!("{},{}\n", line.trim(), if at < 4000 { at / 8 } else { 700 + at / 8 });
+    let all: Vec<String> = ratings()[..4400].iter().enumerate().map(|(at, rating)| line(at, rating)).collect();
+    let write =
+        |name: &str, lines: &[String]| desk.write(name, &[&["user,item,rating,time\n".to_owned()], lines].concat());
+    let (directory, _) = desk.train(&write("old.csv", &all[..4000]));
+    // As if all had been there, and training had begun at the model.
+    let anew = |data: PathBuf| {
+        let run = RunOptions { from: Some(directory.clone()), ..run() };
+        train(desk.job(&data, &run).unwrap(), &Processes::default(), &()).unwrap().record.result.objective.unwrap()
+    };
+    let expected = anew(write("all.csv", &all));
+    let new = write("new.csv", &all[4000..]);
+    let updated = desk.update(&directory, &added(new)).unwrap();
+    assert_near(updated.record.result.objective.unwrap(), expected, 1e-6, "after an update");
+    // Where the newest is taken back, all others are younger again.
+    let expected = anew(write("less.csv", &all[..4200]));
+    let gone = write("gone.csv", &all[4200..]);
+    let updated = desk.update(&directory, &removed(gone)).unwrap();
+    assert_near(updated.record.result.objective.unwrap(), expected, 1e-5, "after some were taken back");
+    let untimed = desk.write("untimed.csv", &["user,item,rating\n".to_owned(), "u1,i1,3\n".to_owned()]);
+    let said = refused(desk.update(&directory, &added(untimed)));
+    assert!(said.contains("untimed.csv") && said.contains("no column is called time"), "{said}");
 }
