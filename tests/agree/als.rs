@@ -1,8 +1,10 @@
 //! Matrix factorization of implicit feedback.
 
+use std::ops::ControlFlow;
+
 use megagrid_algorithms::als::{Als, Config, Gramians, sequence};
-use megagrid_baselines::System;
 use megagrid_baselines::apps::als::{Job, run};
+use megagrid_baselines::{Run, System};
 use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::Right;
@@ -57,5 +59,15 @@ fn objectives_agree_on_all_systems() {
             run(system, &job, of, report)
         });
         assert_processes_agree(&what, &megagrid, |system, of, report| run(system, &job, of, report));
+    }
+}
+
+#[test]
+fn slack_is_refused() {
+    let job = Job { feedback: &feedback(), config: Config::default() };
+    for system in System::ALL {
+        let of = Run { slack: 1, ..Run::default() };
+        let refused = run(system, &job, &of, &mut |_| ControlFlow::Continue(())).unwrap_err().to_string();
+        assert!(refused.contains(system.name()) && refused.contains("take a slack of 0"), "{refused}");
     }
 }
