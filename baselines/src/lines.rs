@@ -71,10 +71,12 @@ const fn program(name: &'static str, stages: usize, on: [(usize, usize); 6]) -> 
     Program { name, stages, megagrid, gas, faithful, naive, servers, iterstore }
 }
 
-/// The algorithms, in the form that all systems run: matrix factorization by gradients, topic models by the dense sampler.
-pub const PROGRAMS: [Program; 4] = [
+/// The algorithms, in the form that all systems run: matrix factorization by gradients, or by least squares of implicit feedback, topic
+/// models by the dense sampler.
+pub const PROGRAMS: [Program; 5] = [
     program("pagerank", 37, [(45, 23), (60, 23), (77, 11), (107, 23), (107, 23), (120, 23)]),
     program("mf", 51, [(57, 38), (127, 38), (171, 0), (168, 38), (213, 38), (227, 38)]),
+    program("als", 58, [(118, 361), (157, 208), (145, 0), (168, 361), (168, 361), (188, 361)]),
     program("lda", 76, [(72, 216), (189, 216), (177, 216), (201, 216), (201, 216), (217, 216)]),
     program("blockpg", 200, [(66, 436), (219, 436), (215, 436), (291, 436), (291, 436), (291, 436)]),
 ];

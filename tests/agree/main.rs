@@ -5,6 +5,7 @@
 //! Otherwise Megagrid is asked for its own: a program with the same access modes and rows of the same size, and so the same plan, writes
 //! down the edges, or blocks, that it visits, and baselines visit these.
 
+mod als;
 mod blockpg;
 mod lda;
 mod mf;

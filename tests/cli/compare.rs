@@ -130,6 +130,32 @@ fn pagerank_runs_on_all_systems() {
 }
 
 #[test]
+fn als_runs_on_all_systems() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    // Of the second some ratings are no feedback. So few pairs have the rank of a few dimensions: a small lambda would leave the rest to
+    // rounding.
+    for more in [&[][..], &["--ratings-above", "3", "--block", "16"]] {
+        let args = [&["als", &ratings, "--iterations", "5", "--dims", "20", "--lambda", "0.1"], more].concat();
+        let (record, page) = compare_by(2, &place, &args);
+        assert_eq!(names(&record).len(), 7, "all but geeps");
+        agrees(&record, 1e-5);
+        is_one_page(&page);
+    }
+    let als = |rest: &[&'static str]| [&["compare", "als", &ratings, "--systems", "essp"][..], rest].concat();
+    fails(
+        &als(&["--consistency", "ssp", "--slack", "1"]),
+        2,
+        &["essp does not run this job", "users and items take turns"],
+    );
+    fails(&als(&["--ranking", "5"]), 2, &["essp does not run this job", "leave out --ranking"]);
+    fails(&als(&["--holdout-last", "1"]), 2, &["essp does not run this job", "--holdout"]);
+    fails(&als(&["--block", "10"]), 2, &["block", "a multiple of 16"]);
+    let bad = place.file("bad.csv", "1,2,3\n1,2,-1\n");
+    fails(&["compare", "als", &bad, "--repeat", "1"], 1, &["bad.csv", "-1", "expected 0 or a number above"]);
+}
+
+#[test]
 fn lda_runs_on_all_systems() {
     let place = Place::new();
     let args = ["lda", &corpus(&place), "--format", "text", "-k", "3", "--iterations", "5"];
@@ -181,6 +207,8 @@ fn several_processes_reach_the_same_objectives() {
     for processes in ["2", "4"] {
         let mf = in_processes(&place, processes, &["mf", &place.ratings(), "--iterations", "5", "--dims", "4"]);
         agrees(&mf, 1e-5);
+        let als = in_processes(&place, processes, &["als", &place.ratings(), "--iterations", "5", "--dims", "4"]);
+        agrees(&als, 1e-5);
         let pagerank = in_processes(&place, processes, &["pagerank", &place.graph(), "--iterations", "5"]);
         agrees(&pagerank, 1e-5);
         let samples = ["blockpg", &samples(&place), "--iterations", "5", "--l1", "0.5", "--blocks", "3"];

@@ -106,7 +106,7 @@ fn every_command_has_help_with_an_example() {
         ("lda", &["--topics", "--prior", "--annealing", "--optimize-every", "--top-words", "--sampler"]),
         ("blockpg", &["--l1", "--positive", "--normalize", "--intercept", "--from"]),
         ("hits", &["--iterations", "--tolerance", "--model"]),
-        ("compare", &["pagerank", "mf", "lda", "blockpg"]),
+        ("compare", &["pagerank", "mf", "als", "lda", "blockpg"]),
         ("geeps", &["mlp", "mlr", "mf", "plan"]),
         ("tune", &["mf", "lda", "blockpg"]),
         ("update", &["NEW", "--remove", "--data", "--iterations", "--model"]),
@@ -143,6 +143,7 @@ fn every_command_has_help_with_an_example() {
     assert_eq!(listed, commands.map(|(command, _)| command), "all commands are looked at");
     for (command, inner, options) in [
         ("compare", "mf", ["--systems", "--repeat", "--target"]),
+        ("compare", "als", ["--systems", "--block", "--ratings-above"]),
         ("tune", "mf", ["--tune", "--searcher", "--trials"]),
         ("tune", "lda", ["--tune", "--budget", "--time"]),
         ("tune", "blockpg", ["--tune", "--no-retune", "--l1"]),

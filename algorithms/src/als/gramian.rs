@@ -15,9 +15,9 @@ pub fn tiled(matrix: impl Fn(usize, usize) -> f32, width: usize) -> Vec<Row> {
 /// Rows whose Gramian is added together.
 const ROWS: usize = 64;
 
-/// Adds up the Gramian of rows, a few of them at a time.
+/// Adds up the Gramian of rows, a few of them at a time: what stands on and above the diagonal.
 #[derive(Debug, Default)]
-pub(super) struct GramianOf {
+pub struct GramianOf {
     width: usize,
     rows: usize,
     /// Rows, sixteen columns after the other: `[width / 16, ROWS]`.
@@ -26,7 +26,7 @@ pub(super) struct GramianOf {
 }
 
 impl GramianOf {
-    /// Adds a row.
+    /// Adds a row to a Gramian, `[width, width]`, which may be empty before the first.
     #[inline(always)]
     pub fn push(&mut self, row: &[f32], into: &mut Vec<f64>) {
         if self.width != row.len() || into.is_empty() {

@@ -33,9 +33,9 @@
 mod gramian;
 mod kernel;
 mod stages;
-mod tiles;
+pub mod tiles;
 
-pub use gramian::{gramian, tiled};
+pub use gramian::{GramianOf, gramian, tiled};
 pub use kernel::{Known, Neighbor, Solver, Weights};
 pub use stages::{Als, Fold, Gramians, Item, OfSide, Solve, User, Worker, sequence};
 

@@ -77,11 +77,19 @@ pub struct Gramians {
 }
 
 impl OfSide {
-    fn new(mut gramian: Vec<f64>, norms: f64, config: &Config) -> Self {
+    /// Takes Σ p pᵀ, of which the upper triangle counts, and Σ ρ |p|².
+    #[must_use]
+    pub fn new(mut gramian: Vec<f64>, norms: f64, config: &Config) -> Self {
         let width = row_width(config.dims);
         mirror(&mut gramian, width);
         let scaled = tiled(|row, column| (gramian[row * width + column] / f64::from(config.alpha)) as f32, width);
         Self { gramian, scaled, norms }
+    }
+
+    /// Returns what the equations of a vertex of the other side depend on, whose regularizer has the weight ρ.
+    #[must_use]
+    pub fn weights(&self, config: &Config, rho: f32) -> Weights<'_> {
+        Weights { gramian: &self.scaled, unseen: 1.0 / config.alpha, rho }
     }
 }
 
@@ -142,8 +150,8 @@ where
             return;
         }
         let rho = self.config.rho(known, self.others);
-        let weights = Weights { gramian: &cx.global.sides[O::SIDE.other() as usize].scaled, unseen, rho };
-        solver.solve(own, self.config.block_width(), weights);
+        let of_others = &cx.global.sides[O::SIDE.other() as usize];
+        solver.solve(own, self.config.block_width(), of_others.weights(&self.config, rho));
         *norms += f64::from(rho) * own.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>();
         rows.push(own, gramian);
         if O::SIDE == Side::Right {

@@ -5,6 +5,7 @@
 //! `store::Client`; but the naive one has a program of its own for matrix factorization, with users in the server
 //! too.
 
+pub mod als;
 pub mod blockpg;
 pub mod lda;
 pub mod mf;

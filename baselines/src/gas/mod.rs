@@ -42,6 +42,8 @@ pub trait VertexProgram: Sync {
 pub enum Active<'a> {
     /// All that gather.
     All,
+    /// From one on, so many.
+    Span(usize, usize),
     /// These, ascending.
     These(&'a [u32]),
 }
@@ -50,6 +52,7 @@ impl Active<'_> {
     fn len(self, all: usize) -> usize {
         match self {
             Self::All => all,
+            Self::Span(_, len) => len,
             Self::These(ids) => ids.len(),
         }
     }
@@ -58,6 +61,7 @@ impl Active<'_> {
     fn get(self, at: usize) -> usize {
         match self {
             Self::All => at,
+            Self::Span(first, _) => first + at,
             Self::These(ids) => ids[at] as usize,
         }
     }
@@ -99,6 +103,10 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E
         let len = active.len(vertices.len());
         let parts = match active {
             Active::All => crew::parts(len, *workers, |at| weight_before(edges, at)),
+            Active::Span(first, _) => {
+                let before = weight_before(edges, first);
+                crew::parts(len, *workers, |at| weight_before(edges, first + at) - before)
+            }
             Active::These(_) => crew::parts(len, *workers, |at| at as u64),
         };
         let (shared, level) = (&*vertices, *level);

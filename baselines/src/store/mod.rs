@@ -1,4 +1,4 @@
-//! What applications ask of a parameter server, whichever it is: the four algorithms are written against this.
+//! What applications ask of a parameter server, whichever it is: the algorithms are written against this.
 
 mod tablets;
 

@@ -6,9 +6,10 @@ use megagrid_baselines::{Error, Finish, Report, Run, System, apps, list_by};
 use megagrid_engine::Batches;
 use megagrid_geeps::apps::factorization as geeps;
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
+use megagrid_training::als::{FeedbackOptions, ImplicitFactorization};
 use megagrid_training::blockpg::Regression;
 use megagrid_training::lda::{PriorChoice, Sampler, TopicModels};
-use megagrid_training::mf::{FactorOptions, Factorization, Gradient, Optimizer};
+use megagrid_training::mf::{FactorOptions, Factorization, Gradient, Optimizer, RatingOptions};
 use megagrid_training::pagerank::{Links, Ranking};
 use megagrid_training::{Consistency, Job};
 
@@ -192,6 +193,38 @@ impl Comparable for Factorization {
         let batch = ratings.all.len().div_ceil(workers);
         let settings = geeps::Settings { dims, workers, batch, step, lambda, seed: job.settings.seed };
         Ok(geeps::Factorization::new(ratings, settings)?)
+    }
+}
+
+impl Comparable for ImplicitFactorization {
+    const COMPARED: &'static str = "Factorizes implicit feedback on several systems; the options of `als`. All solve the same blocks of \
+        dimensions; GAS takes a superstep for each";
+
+    fn runs_on(args: &Args<Self>, _: System) -> Result<(), &'static str> {
+        let RatingOptions { test, ranking, .. } = &args.data.ratings;
+        if test.is_some() || ranking.is_some() || args.data.ratings.holdout().is_some() {
+            return Err("it ranks nothing: leave out --ranking, --test and whatever begins with --holdout");
+        }
+        if args.common.run.consistency != Consistency::Bsp {
+            return Err("its users and items take turns: leave out --consistency and --slack");
+        }
+        Ok(())
+    }
+
+    fn lay_out(job: Job<Self>) -> anyhow::Result<Laid> {
+        let all = by_left(&job.data.ratings.edges)?;
+        let mut feedback = EdgeList { left: Vec::new(), right: Vec::new(), data: Vec::new(), ..all };
+        for ((&user, &item), &rating) in all.left.iter().zip(&all.right).zip(&all.data) {
+            let value = FeedbackOptions::feedback(job.data.above, rating);
+            if value > 0.0 {
+                feedback.push(user, item, value);
+            }
+        }
+        let (updates, config) = (feedback.data.len() as u64, job.options.config());
+        let run: RunOn = Box::new(move |system, run, report| {
+            apps::als::run(system, &apps::als::Job { feedback: &feedback, config }, run, report)
+        });
+        Ok(Laid { updates, run })
     }
 }
 

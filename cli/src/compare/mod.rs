@@ -42,6 +42,7 @@ use table::Comparison;
   megagrid compare mf ratings.csv --repeat 5 --report mf.html
   megagrid compare pagerank links.txt.gz --systems megagrid,gas,iterstore --target 1e-6 -w 2
   megagrid compare lda docword.txt.gz --processes 4 -w 1 --report lda.html
+  megagrid compare als plays.csv --dims 64 --systems megagrid,gas,ps-naive,lazytable,essp,iterstore
   sudo megagrid compare mf ratings.csv --processes 4 -w 1 --link 100Mbit
   megagrid compare mf ratings.csv --hosts node1,node2,me@node3 --ssh -w 4
   megagrid compare mf ratings.csv --gradient in-place --systems megagrid,lazytable,essp,iterstore
@@ -59,6 +60,7 @@ impl List for Comparisons {
         vec![
             entry::<megagrid_training::pagerank::Ranking>(),
             entry::<megagrid_training::mf::Factorization>(),
+            entry::<megagrid_training::als::ImplicitFactorization>(),
             entry::<megagrid_training::lda::TopicModels>(),
             entry::<megagrid_training::blockpg::Regression>(),
         ]
