@@ -202,6 +202,25 @@ fn a_block_of_all_dimensions_is_one_step_to_the_minimum() {
     assert!(users.iter().flatten().zip(dense.users.iter().flatten()).all(|(a, b)| (a - b).abs() < 1e-12));
 }
 
+/// Ratings that few dimensions explain, with many: the equations are nearly singular.
+#[test]
+fn the_objective_falls_where_dimensions_are_too_many() {
+    let mut edges = EdgeList { num_left: USERS, num_right: ITEMS, ..EdgeList::default() };
+    for (user, item) in (0..USERS).flat_map(|user| (0..ITEMS).map(move |item| (user, item))) {
+        if (user * 7 + item * 11) % 5 != 0 {
+            let wave = |n: usize, by: f32| (n as f32 * by).sin();
+            edges.push(user as u32, item as u32, 3.0 + wave(user, 0.7) * wave(item, 0.9));
+        }
+    }
+    let dataset = Dataset { edges, ..feedback() };
+    for (dims, block) in [(20, 20), (40, 16), (40, 40)] {
+        let options = AlsOptions { dims, block, iterations: 8, ..AlsOptions::default() };
+        let record = trained(all(dataset.clone()), options, &on(2)).record;
+        let objectives: Vec<f64> = record.iterations.iter().map(|iteration| iteration.objective.unwrap()).collect();
+        assert!(objectives.is_sorted_by(|before, after| after < before), "{dims}, {block}: {objectives:?}");
+    }
+}
+
 #[test]
 fn every_vector_level_and_slack_comes_to_the_same() {
     use megagrid_stages::simd::Level;

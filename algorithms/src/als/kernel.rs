@@ -37,8 +37,6 @@ pub struct Solver {
     matrix: Vec<Row>,
     /// The gradient, then the step.
     step: Vec<f32>,
-    /// A tile.
-    tile: Vec<Row>,
 }
 
 impl Solver {
@@ -62,7 +60,6 @@ impl Solver {
         let block = block.min(own.len());
         self.matrix.resize(block * block / ROW_ALIGN, [0.0; ROW_ALIGN]);
         self.step.resize(block, 0.0);
-        self.tile.resize(ROW_ALIGN, [0.0; ROW_ALIGN]);
         for first in (0..own.len()).step_by(block) {
             let columns = block.min(own.len() - first);
             row_kernel(Block { solver: self, own, first, columns, weights });
@@ -186,7 +183,7 @@ impl RowKernel for Block<'_, '_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let Self { solver, own, first, columns, weights } = self;
-        let Solver { known, stride, panel, errors, matrix, step, tile, .. } = solver;
+        let Solver { known, stride, panel, errors, matrix, step, .. } = solver;
         let (panel, width, first, tiles) = (lines_of(panel), own.len(), first / ROW_ALIGN, columns / ROW_ALIGN);
         let Weights { gramian, rho, .. } = weights;
         let gramian = |at: usize| &gramian[(first + at) * width..][..width];
@@ -210,7 +207,7 @@ impl RowKernel for Block<'_, '_> {
             add_scaled::<V>(gramian(n), own, step);
             add_scaled::<V>(&panel(n)[..*known], &errors.as_flattened()[..*known], step);
         }
-        descend::<V>(matrix, step, tile);
+        descend::<V>(matrix, step);
         for (n, step) in step.iter().enumerate() {
             let here = &mut own.as_chunks_mut().0[first + n];
             V::load(here).plus(V::load(step)).store(here);

@@ -34,7 +34,6 @@ struct Total {
     gramian: Vec<f64>,
     rows: GramianOf,
     equations: Vec<Row>,
-    tile: Vec<Row>,
 }
 
 impl VertexProgram for Solve {
@@ -58,12 +57,11 @@ impl VertexProgram for Solve {
     #[inline(always)]
     fn apply(&self, id: usize, vertex: &mut [f32], sum: &[f32], total: &mut Total) {
         let Some(rho) = self.rhos[id] else { return };
-        let Total { gramian, rows, equations, tile } = total;
+        let Total { gramian, rows, equations } = total;
         equations.clear();
         equations.extend_from_slice(sum.as_chunks().0);
-        tile.resize(ROW_ALIGN, [0.0; ROW_ALIGN]);
         let (block, weights) = (self.block.clone(), self.of_others.weights(&self.config, rho));
-        row_kernel(Block { own: vertex, block, equations, weights, tile });
+        row_kernel(Block { own: vertex, block, equations, weights });
         if self.is_last {
             rows.push(vertex, gramian);
         }
@@ -81,7 +79,6 @@ struct Block<'k> {
     block: Range<usize>,
     equations: &'k mut [Row],
     weights: Weights<'k>,
-    tile: &'k mut [Row],
 }
 
 impl RowKernel for Block<'_> {
@@ -89,7 +86,7 @@ impl RowKernel for Block<'_> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let Self { own, block, equations, weights: Weights { gramian, rho, .. }, tile } = self;
+        let Self { own, block, equations, weights: Weights { gramian, rho, .. } } = self;
         let (width, tiles) = (own.len(), block.len());
         let gramian = |at: usize| &gramian[(block.start + at) * width..][..width];
         let (matrix, step) = equations.split_at_mut(tiles * tiles * ROW_ALIGN);
@@ -105,7 +102,7 @@ impl RowKernel for Block<'_> {
             add(step, rho, &own.as_chunks().0[block.start + n]);
             add_scaled::<V>(gramian(n), own, step);
         }
-        descend::<V>(matrix, step, tile);
+        descend::<V>(matrix, step);
         own.as_chunks_mut().0[block].iter_mut().zip(&*step).for_each(|(own, step)| add(own, 1.0, step));
     }
 }
