@@ -26,20 +26,19 @@ type Tile = [Row; ROW_ALIGN];
 /// Replaces a gradient by the step that ends it: solves `matrix · step = −gradient` by a Cholesky decomposition of tiles, of those on and
 /// above the diagonal, with A = L Lᵀ. Dimensions that are sums of those before them, but for rounding, have no step.
 ///
-/// An inverse of whole tiles in the place of L⁻¹ is a product less, but what it leaves of a nearly singular matrix is rounding.
+/// An inverse of each tile in the place of L⁻¹ is a product less, but what it leaves of a nearly singular matrix is rounding: only of the
+/// last tile nothing is left.
 #[inline(always)]
 pub fn descend<V: Vector>(matrix: &mut [Row], step: &mut [Row]) {
     let tiles = step.len();
-    for pivot in 0..tiles {
-        invert_root::<V>(&mut matrix[at(pivot, pivot, tiles)]);
+    let Some(last) = tiles.checked_sub(1) else { return };
+    for pivot in 0..last {
         let (above, below) = matrix.split_at_mut(at(pivot + 1, 0, tiles).start);
         let pivots = &mut above[at(pivot, 0, tiles).start..];
-        let root = &pivots[at(0, pivot, tiles)];
+        let root = &mut pivots[at(0, pivot, tiles)];
+        eliminate::<V, true>(root);
         let gradient = std::mem::take(&mut step[pivot]);
         add_dots::<V>(root, &gradient, &mut step[pivot..=pivot]);
-        if pivot + 1 == tiles {
-            break;
-        }
         let root = transposed(root);
         for column in pivot + 1..tiles {
             let mut product = Tile::default();
@@ -57,7 +56,11 @@ pub fn descend<V: Vector>(matrix: &mut [Row], step: &mut [Row]) {
             add_scaled::<V>(&factors, &gradient, &mut step[row]);
         }
     }
-    for pivot in (0..tiles).rev() {
+    let inverse = &mut matrix[at(last, last, tiles)];
+    eliminate::<V, false>(inverse);
+    let gradient = std::mem::take(&mut step[last]);
+    add_scaled::<V>(inverse, &gradient, &mut step[last]);
+    for pivot in (0..last).rev() {
         let mut gradient = step[pivot];
         for column in pivot + 1..tiles {
             add_dots::<V>(&matrix[at(pivot, column, tiles)], &step[column], std::slice::from_mut(&mut gradient));
@@ -67,24 +70,28 @@ pub fn descend<V: Vector>(matrix: &mut [Row], step: &mut [Row]) {
     }
 }
 
-/// Replaces a symmetric positive definite tile L Lᵀ by L⁻¹, by elimination beside the unit matrix, whose columns take the places of those
-/// that are eliminated. Rows move up by one each time, so that all stay in registers.
+/// Replaces a symmetric positive definite tile L Lᵀ by L⁻¹ (`ROOT`) or by minus its inverse, by sweeps (Goodnight 1979): each pivot's row is
+/// taken from all rows, or from those after it, and columns of what the unit matrix becomes take the places of those that are eliminated.
+/// Rows move up by one each time, so that all stay in registers.
 #[inline(always)]
-fn invert_root<V: Vector>(tile: &mut [Row]) {
+fn eliminate<V: Vector, const ROOT: bool>(tile: &mut [Row]) {
     let Some((tile, _)) = tile.split_first_chunk_mut::<ROW_ALIGN>() else { return };
     let mut rows: [V; ROW_ALIGN] = std::array::from_fn(|n| V::load(&tile[n]));
-    // The row of the pivot, which is its column too; what follows its end is of rows that are done.
+    // The row of the pivot, which is its column too. What follows its end is its beginning, of rows whose turn is over.
     let mut column = [[0.0; ROW_ALIGN]; 2];
     for pivot in 0..ROW_ALIGN {
         rows[0].store(&mut column[0]);
+        if !ROOT {
+            rows[0].store(&mut column[1]);
+        }
         let column = &column.as_flattened()[pivot..pivot + ROW_ALIGN];
         let inverse = if column[0] > 0.0 { 1.0 / column[0] } else { 0.0 };
-        let row = rows[0].with(pivot, 1.0);
+        let row = rows[0].with(pivot, if ROOT { 1.0 } else { -1.0 });
         let scaled = row.times(V::splat(inverse));
         for n in 1..ROW_ALIGN {
             rows[n - 1] = V::splat(column[n]).subtract_from(scaled, rows[n].with(pivot, 0.0));
         }
-        rows[ROW_ALIGN - 1] = row.times(V::splat(inverse.sqrt()));
+        rows[ROW_ALIGN - 1] = if ROOT { row.times(V::splat(inverse.sqrt())) } else { scaled };
     }
     rows.into_iter().zip(tile).for_each(|(row, to)| row.store(to));
 }
