@@ -26,8 +26,8 @@ type Tile = [Row; ROW_ALIGN];
 /// Replaces a gradient by the step that ends it: solves `matrix · step = −gradient` by a Cholesky decomposition of tiles, of those on and
 /// above the diagonal, with A = L Lᵀ. Dimensions that are sums of those before them, but for rounding, have no step.
 ///
-/// An inverse of each tile in the place of L⁻¹ is a product less, but what it leaves of a nearly singular matrix is rounding: only of the
-/// last tile nothing is left.
+/// An inverse of each tile in the place of L⁻¹ would do, but what it leaves of a nearly singular matrix is rounding. The last tile, which
+/// leaves nothing, is inverted: that is a sum less.
 #[inline(always)]
 pub fn descend<V: Vector>(matrix: &mut [Row], step: &mut [Row]) {
     let tiles = step.len();
