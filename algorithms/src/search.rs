@@ -25,7 +25,7 @@ use std::ops::Range;
 
 use megagrid_stages::ROW_ALIGN;
 use megagrid_stages::simd::{Level, RowKernel, Vector, row_kernel};
-use rough::{Lanes, Packed, ROUNDED_UP, Rough, TOGETHER};
+use rough::{Lanes, Packed, ROUNDED_UP, Rough, RoughQuery, TOGETHER};
 
 /// Bytes of queries that are searched for together: they share a second-level cache with the rows that stream past.
 const QUERY_BYTES: usize = 128 << 10;
@@ -206,7 +206,8 @@ impl Search<'_, '_> {
         let queries = packed_queries::<N>(rows, *dims, found.len());
         let lengths: Vec<f32> = rows.chunks_exact((*dims).max(1)).map(length).collect();
         let mut least = vec![f32::NEG_INFINITY; found.len()];
-        let is_alone = found.len() == 1;
+        // Of several queries the products cost more than the memory.
+        let rough_query = (found.len() == 1).then(|| RoughQuery::new(rows));
         let together = packed.chunks_exact((*dims).max(1)).zip(order.chunks(TOGETHER)).zip(longest);
         for (at, ((together, ids), longest)) in together.enumerate() {
             let mut is_over = true;
@@ -217,8 +218,9 @@ impl Search<'_, '_> {
                     continue;
                 }
                 is_over = false;
-                // Of several queries the products cost more than the memory.
-                if is_alone && rough.is_below::<V, N>(at, query, lengths[0], least[0]) {
+                if let Some(query) = &rough_query
+                    && rough.is_below::<V>(at, query, least[0])
+                {
                     continue;
                 }
                 let sums = products::<V, N>(query, together);

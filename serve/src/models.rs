@@ -38,6 +38,12 @@ const ATTEMPTS: usize = 3;
 /// What is said of one that is written too fast.
 const REPLACED: &str = "was replaced each time that it was read; write it less often";
 
+/// The lowest priority of a thread.
+#[cfg(target_os = "linux")]
+const LAST: i32 = 19;
+/// How long an answer is waited for before the model that it needs is left to it.
+const LONGEST_ANSWER: Duration = Duration::from_secs(1);
+
 /// Tells one writing of a directory from another: when its manifest was written, and its number in the file system.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
@@ -123,6 +129,28 @@ impl Loaded {
     }
 }
 
+/// Runs something on a thread that gets what of the cores answers leave over: to build the indexes of a model takes seconds.
+fn behind_answers<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let work = || {
+        // Elsewhere a priority is that of all threads of a process. One that cannot be lowered costs answers time, and nothing else.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::setpriority_process(None, LAST);
+        work()
+    };
+    std::thread::scope(|scope| match scope.spawn(work).join() {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+/// Gives back a model that is no longer served, once no answer needs it: its memory goes back here, and no answer waits for that.
+fn given_back(loaded: Arc<Loaded>) {
+    let begin = Instant::now();
+    while Arc::strong_count(&loaded) > 1 && begin.elapsed() < LONGEST_ANSWER {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// A model that is served: where it is read from, and what was read last.
 pub struct Served {
     /// The last part of its directory, or of that of a training, which requests call it by.
@@ -186,14 +214,20 @@ impl Served {
     }
 
     fn read_again(&self, problem: &mut Option<String>) -> Result<Arc<Loaded>, Error> {
-        let loaded = Loaded::read(&self.directory, self.current().version + 1).and_then(|loaded| {
+        let version = self.current().version + 1;
+        let loaded = behind_answers(|| Loaded::read(&self.directory, version)).and_then(|loaded| {
             let replaced = || megagrid_training::Error::invalid(&self.directory, REPLACED).into();
             loaded.map(Arc::new).ok_or_else(replaced)
         });
         *problem = loaded.as_ref().err().map(ToString::to_string);
         let loaded = loaded?;
-        *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&loaded);
+        let before = self.replace(Arc::clone(&loaded));
+        given_back(before);
         Ok(loaded)
+    }
+
+    fn replace(&self, loaded: Arc<Loaded>) -> Arc<Loaded> {
+        std::mem::replace(&mut *self.loaded.write().unwrap_or_else(PoisonError::into_inner), loaded)
     }
 
     /// Describes the model.

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::str::FromStr;
 
-pub use vectors::{Half, Vector};
+pub use vectors::{Half, Integers, MOST_OF_BYTE, Vector};
 
 /// An instruction set that this processor has: a value exists only where it was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

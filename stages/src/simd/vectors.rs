@@ -1,5 +1,7 @@
 //! Sixteen numbers at a time, for each level.
 
+pub use integers::{Integers, MOST_OF_BYTE};
+
 use crate::store::ROW_ALIGN;
 
 type Lanes = [f32; ROW_ALIGN];
@@ -16,6 +18,8 @@ pub trait Vector: sealed::Sealed + Copy {
     const SUMS: usize;
     /// Eight numbers.
     type Half: Half;
+    /// Sixteen integer sums.
+    type Integers: Integers;
     /// Loads sixteen numbers.
     fn load(from: &Lanes) -> Self;
     /// Stores sixteen numbers.
@@ -119,6 +123,7 @@ impl Plain {
 impl Vector for Plain {
     const SUMS: usize = 2;
     type Half = PlainHalf;
+    type Integers = integers::PlainIntegers;
 
     #[inline(always)]
     fn load(from: &Lanes) -> Self {
@@ -221,5 +226,6 @@ fn table_mask(key_bits: u32, table: &[f32]) -> u32 {
 #[cfg(target_arch = "x86_64")]
 pub use x86::{Avx2, Avx512};
 
+mod integers;
 #[cfg(target_arch = "x86_64")]
 mod x86;

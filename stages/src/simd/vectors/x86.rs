@@ -6,6 +6,7 @@
 
 use std::arch::x86_64::*;
 
+use super::integers::x86::{Avx2Integers, Avx512Integers};
 use super::{Half, Lanes, Vector, sealed, table_mask};
 use crate::store::ROW_ALIGN;
 
@@ -18,6 +19,7 @@ impl sealed::Sealed for Avx512 {}
 impl Vector for Avx512 {
     const SUMS: usize = 16;
     type Half = HalfAvx2;
+    type Integers = Avx512Integers;
 
     #[inline(always)]
     fn load(from: &Lanes) -> Self {
@@ -214,6 +216,7 @@ impl sealed::Sealed for Avx2 {}
 impl Vector for Avx2 {
     const SUMS: usize = 4;
     type Half = HalfAvx2;
+    type Integers = Avx2Integers;
 
     #[inline(always)]
     fn load(from: &Lanes) -> Self {
