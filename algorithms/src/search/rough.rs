@@ -91,13 +91,16 @@ impl Rough {
         }
         let mut sums = [V::Integers::zero(); 2];
         for (&numbers, quad) in query.numbers.iter().zip(&self.bytes[at * query.numbers.len()..]) {
-            sums = [0, 1].map(|half| sums[half].plus_products(&quad[half], numbers));
+            for (sum, bytes) in sums.iter_mut().zip(quad) {
+                *sum = sum.plus_products(bytes, numbers);
+            }
         }
         // A product is that of both bytes, and what the query times the row's error and the query's error times the row's bytes are at most.
         let errors = query.length * f64::from(error) + query.error * f64::from(longest);
         // What is below any sum is rounded to the least.
         let bound = ((f64::from(least) - errors) / unit + query.of_zeros).ceil() - 1.0;
-        sums.iter().all(|sum| sum.above(bound as i32) == 0)
+        let [one, two] = sums;
+        one.above(bound as i32) | two.above(bound as i32) == 0
     }
 }
 

@@ -28,8 +28,13 @@ impl Integers for PlainIntegers {
     }
     #[inline(always)]
     fn plus_products(self, bytes: &[[u8; 4]; ROW_ALIGN], numbers: [i8; 4]) -> Self {
-        let product = |(&byte, number): (&u8, i8)| i32::from(byte) * i32::from(number);
-        Self(std::array::from_fn(|i| self.0[i] + bytes[i].iter().zip(numbers).map(product).sum::<i32>()))
+        let mut sums = self.0;
+        // In vectors of 32 bits, of which each byte is shifted out.
+        for (dim, number) in numbers.into_iter().enumerate() {
+            let byte = |i: usize| u32::from_le_bytes(bytes[i]) >> (8 * dim) & 0xff;
+            sums = std::array::from_fn(|i| sums[i] + byte(i) as i32 * i32::from(number));
+        }
+        Self(sums)
     }
     #[inline(always)]
     fn above(self, bound: i32) -> u32 {
