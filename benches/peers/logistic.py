@@ -1,13 +1,13 @@
 """Compares training of sparse logistic regression with liblinear, skglm and celer on every set, and shows the worst ratio first.
 
-usage: target/peers/venv/bin/python benches/peers/logistic.py MEGAGRID [DATA] [--rounds N] [--only TEXT] [--l1 10,1,0.1]
+usage: target/peers/venv/bin/python benches/peers/logistic.py MEGAGRID [DATA] [--rounds N] [--only NAMES] [--l1 10,1,0.1]
            [--peers liblinear,skglm,celer] [--keep FILE]
 
 MEGAGRID is the command, DATA the folder of real data sets (MEGAGRID_PEERS_DATA, or ../shared/data). For each l1 a row
 has the seconds of training (reading and planning are left out) to a relative gap of 1e-3 and of 1e-5: medians of the rounds, which
 interleave the systems. The best objective of all runs stands for the optimum. Peers have one thread; `ratio` is Megagrid's time with
 one worker over the fastest peer's, `speedup` one worker's over two workers'. A peer is timed at each of its stops until it is
-below both gaps, Megagrid after each iteration. `--only` keeps sets whose name has the text. `--keep` keeps what peers took in a file, and
+below both gaps, Megagrid after each iteration. `--only` measures the sets of these names, commas between them. `--keep` keeps what peers took in a file, and
 takes it from there the next time. `benches/peers/run` makes the environment.
 """
 import argparse
@@ -61,7 +61,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name, files, action in INPUTS:
             paths = [os.path.join(options.data, file) for file in files]
-            if options.only not in name or not all(map(os.path.exists, paths)):
+            if options.only and name not in options.only.split(",") or not all(map(os.path.exists, paths)):
                 continue
             text = os.path.join(folder, "samples.libsvm")
             if action == "clicks":

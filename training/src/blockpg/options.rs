@@ -53,9 +53,11 @@ fn default_blocks(values: usize) -> u64 {
     (values as u64 / BLOCK_VALUES).clamp(20, 100)
 }
 
-/// Samples whose models fill this many second-level caches are near enough (measured with caches of 2 MiB: a9a and w8a are by far,
-/// 200,000 clicks of 32 bytes are not).
-const NEAR_CACHES: usize = 3;
+/// As many workers, or fewer, descend wherever the samples are.
+const FEW_WORKERS: usize = 3;
+/// Samples whose models have fewer bytes are near enough for any number of workers (a9a and w8a are by far, 200,000 clicks of 32 bytes
+/// are not).
+const NEAR_BYTES: usize = 6 << 20;
 /// Below, waiting counts.
 const BLOCK_VALUES: u64 = 1 << 16;
 
@@ -76,12 +78,12 @@ impl LinearOptions {
         are_asked_for || settings.peers.is_some()
     }
 
-    /// Tells whether features descend one after the other where they do not have blocks: unless samples are so many that each value costs a visit of
-    /// a far cache, where blocks are visited shard by shard.
+    /// Tells whether features descend one after the other, where they do not have blocks: not where many workers have samples of which each
+    /// value costs a visit of a far cache. Blocks are visited shard by shard and take several times the iterations, which workers share.
     #[must_use]
     pub(super) fn descends(&self, samples: usize, settings: &Settings) -> bool {
         let bytes = samples * (size_of::<Parabola>() + size_of::<f64>());
-        !self.has_blocks(settings) && bytes <= NEAR_CACHES * settings.topology.l2_bytes
+        !self.has_blocks(settings) && (settings.workers <= FEW_WORKERS || bytes <= NEAR_BYTES)
     }
 
     /// Returns the number of blocks.
