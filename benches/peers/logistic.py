@@ -63,7 +63,7 @@ def main():
             paths = [os.path.join(options.data, file) for file in files]
             if options.only and name not in options.only.split(",") or not all(map(os.path.exists, paths)):
                 continue
-            text = os.path.join(folder, "samples.libsvm")
+            text = os.path.join(folder, f"{name}.libsvm")
             if action == "clicks":
                 subprocess.run([options.megagrid, "generate", "clicks", text], check=True, stdout=subprocess.DEVNULL)
             else:

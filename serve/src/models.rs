@@ -130,16 +130,16 @@ impl Loaded {
 }
 
 /// Runs something on a thread that gets what of the cores answers leave over: to build the indexes of a model takes seconds.
-fn behind_answers<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+fn behind_answers<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
     let work = || {
         // Elsewhere a priority is that of all threads of a process. One that cannot be lowered costs answers time, and nothing else.
         #[cfg(target_os = "linux")]
         let _ = rustix::process::setpriority_process(None, LAST);
         work()
     };
-    std::thread::scope(|scope| match scope.spawn(work).join() {
-        Ok(done) => done,
-        Err(panic) => std::panic::resume_unwind(panic),
+    std::thread::scope(|scope| {
+        let loading = std::thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, work)?;
+        loading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 

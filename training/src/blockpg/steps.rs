@@ -14,9 +14,9 @@ use crate::Error;
 use crate::error::reading;
 
 /// A worker of a descent is worth its while where it has this many values, and samples have many each: what workers tell each other
-/// is one number a sample (measured: from 12 values a sample on two workers gain, with 10 they lose; more were not measured below 80).
+/// is one number a sample (measured: from 11 values a sample on two workers gain, with 10 they lose; more were not measured below 80).
 const WORTH_A_WORKER: usize = 1 << 16;
-const WORTH_TWO: usize = 12;
+const WORTH_TWO: usize = 11;
 const WORTH_MORE: usize = 32;
 
 /// Blocks, or descent.
