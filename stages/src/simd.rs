@@ -9,7 +9,8 @@ use std::cell::Cell;
 use std::fmt;
 use std::str::FromStr;
 
-pub use vectors::{Half, Integers, MOST_OF_BYTE, Vector};
+pub use integers::{Integers, MOST_OF_BYTE};
+pub use vectors::{Half, Vector};
 
 /// An instruction set that this processor has: a value exists only where it was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -251,6 +252,7 @@ fn first_use() -> Level {
     level
 }
 
+mod integers;
 mod vectors;
 
 /// Asks the processor to bring memory into its nearest cache; it never faults and changes no result.

@@ -1,7 +1,6 @@
 //! Sixteen numbers at a time, for each level.
 
-pub use integers::{Integers, MOST_OF_BYTE};
-
+use super::integers::{Integers, PlainIntegers};
 use crate::store::ROW_ALIGN;
 
 type Lanes = [f32; ROW_ALIGN];
@@ -123,7 +122,7 @@ impl Plain {
 impl Vector for Plain {
     const SUMS: usize = 2;
     type Half = PlainHalf;
-    type Integers = integers::PlainIntegers;
+    type Integers = PlainIntegers;
 
     #[inline(always)]
     fn load(from: &Lanes) -> Self {
@@ -226,6 +225,5 @@ fn table_mask(key_bits: u32, table: &[f32]) -> u32 {
 #[cfg(target_arch = "x86_64")]
 pub use x86::{Avx2, Avx512};
 
-mod integers;
 #[cfg(target_arch = "x86_64")]
 mod x86;

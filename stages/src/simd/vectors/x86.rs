@@ -6,8 +6,8 @@
 
 use std::arch::x86_64::*;
 
-use super::integers::x86::{Avx2Integers, Avx512Integers};
 use super::{Half, Lanes, Vector, sealed, table_mask};
+use crate::simd::integers::x86::{Avx2Integers, Avx512Integers};
 use crate::store::ROW_ALIGN;
 
 /// One 512-bit register.

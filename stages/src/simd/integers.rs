@@ -1,6 +1,10 @@
 //! Sixteen integer sums at a time, of products of small numbers.
 
-use super::{ROW_ALIGN, sealed};
+use crate::store::ROW_ALIGN;
+
+mod sealed {
+    pub trait Sealed {}
+}
 
 /// The largest of the numbers whose products [`Integers`] adds, of either sign, and of the bytes: two such products fit in 16 bits.
 pub const MOST_OF_BYTE: u8 = 127;

@@ -5,7 +5,8 @@
 
 use std::arch::x86_64::*;
 
-use super::{Integers, ROW_ALIGN, sealed};
+use super::{Integers, sealed};
+use crate::store::ROW_ALIGN;
 
 /// One 512-bit register.
 #[derive(Clone, Copy)]
