@@ -38,9 +38,9 @@ const ATTEMPTS: usize = 3;
 /// What is said of one that is written too fast.
 const REPLACED: &str = "was replaced each time that it was read; write it less often";
 
-/// The lowest priority of a thread.
+/// That of a thread which runs where no other would (`setpriority(2)`).
 #[cfg(target_os = "linux")]
-const LAST: i32 = 19;
+const LOWEST_PRIORITY: i32 = 19;
 /// How long an answer is waited for before the model that it needs is left to it.
 const LONGEST_ANSWER: Duration = Duration::from_secs(1);
 
@@ -134,7 +134,7 @@ fn behind_answers<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Re
     let work = || {
         // Elsewhere a priority is that of all threads of a process. One that cannot be lowered costs answers time, and nothing else.
         #[cfg(target_os = "linux")]
-        let _ = rustix::process::setpriority_process(None, LAST);
+        let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);
         work()
     };
     std::thread::scope(|scope| {
@@ -143,8 +143,9 @@ fn behind_answers<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Re
     })
 }
 
-/// Gives back a model that is no longer served, once no answer needs it: its memory goes back here, and no answer waits for that.
-fn given_back(loaded: Arc<Loaded>) {
+/// Gives back a model that is no longer served, once no answer needs it. Whoever has it last waits until its memory is returned, so that is
+/// not left to an answer.
+fn give_back(loaded: Arc<Loaded>) {
     let begin = Instant::now();
     while Arc::strong_count(&loaded) > 1 && begin.elapsed() < LONGEST_ANSWER {
         std::thread::sleep(Duration::from_millis(1));
@@ -222,7 +223,7 @@ impl Served {
         *problem = loaded.as_ref().err().map(ToString::to_string);
         let loaded = loaded?;
         let before = self.replace(Arc::clone(&loaded));
-        given_back(before);
+        give_back(before);
         Ok(loaded)
     }
 

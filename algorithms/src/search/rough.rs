@@ -97,7 +97,7 @@ impl Rough {
         }
         // A product is that of both bytes, and what the query times the row's error and the query's error times the row's bytes are at most.
         let errors = query.length * f64::from(error) + query.error * f64::from(longest);
-        // What is below any sum is rounded to the least.
+        // Sums are whole: one that reaches a bound is above the whole number before it. Beyond 32 bits all sums are above it, or none.
         let bound = ((f64::from(least) - errors) / unit + query.of_zeros).ceil() - 1.0;
         let [one, two] = sums;
         one.above(bound as i32) | two.above(bound as i32) == 0

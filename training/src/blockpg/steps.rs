@@ -13,10 +13,11 @@ use super::solver::{Begin, Progress, Solver};
 use crate::Error;
 use crate::error::reading;
 
-/// A worker of a descent is worth its while where it has this many values, and samples have many each: what workers tell each other
-/// is one number a sample (measured: from 11 values a sample on two workers gain, with 10 they lose; more were not measured below 80).
+/// Values that a worker of a descent is worth its while for.
 const WORTH_A_WORKER: usize = 1 << 16;
+/// Values of a sample from which on two workers are: what they tell each other is one number a sample (measured: 11 gain, 10 lose).
 const WORTH_TWO: usize = 11;
+/// And more than two (80 were measured).
 const WORTH_MORE: usize = 32;
 
 /// Blocks, or descent.
@@ -42,8 +43,11 @@ impl Solver for StepSolver {
         let (values, features) = (samples.values.num_edges(), samples.values.num_vertices(Side::Right));
         let number = samples.values.num_vertices(Side::Left);
         let descends = options.descends(number, settings);
-        let most =
-            if values >= WORTH_MORE * number { usize::MAX } else { 1 + usize::from(values >= WORTH_TWO * number) };
+        let most = match values / number.max(1) {
+            WORTH_MORE.. => usize::MAX,
+            WORTH_TWO.. => 2,
+            _ => 1,
+        };
         let most_workers = if descends { (values / WORTH_A_WORKER).clamp(1, most) } else { usize::MAX };
         Ok(Self {
             block_values: options.block_values(values, features),
