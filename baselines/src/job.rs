@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use megagrid_partition::strategy::{self, Strategy};
 use megagrid_partition::{EdgeList, EdgeSource, Side, windows};
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +48,16 @@ impl System {
             Self::IterStore => "iterstore",
         }
     }
+
+    /// Returns how it places edges on processes unless [`Run::cut`] says otherwise: a name of [`strategy::NAMES`]. A parameter server has
+    /// none.
+    pub fn cut(self) -> Option<&'static str> {
+        match self {
+            Self::Gas => Some("hybrid"),
+            Self::GasFaithful => Some("grid"),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for System {
@@ -79,7 +90,10 @@ pub struct Run {
     pub gather: Gather,
     /// Whether IterStore then stores a row where it is used most; others leave rows where their numbers say.
     pub placement: bool,
-    /// The processes of the job, each of which has all data and calls the same; GAS has one only.
+    /// How GAS places edges on processes, a name of [`strategy::NAMES`]; otherwise as [`System::cut`] says: PowerLyra's way, and PowerGraph's.
+    /// Where edges change their left vertices these keep all their edges.
+    pub cut: Option<&'static str>,
+    /// The processes of the job, each of which has all data and calls the same.
     pub processes: Processes,
 }
 
@@ -89,15 +103,33 @@ impl Run {
         Crew::new(&self.processes, self.workers)
     }
 
+    /// Returns how a system places edges on processes.
+    pub(crate) fn strategy(&self, system: System) -> Result<Box<dyn Strategy>, Error> {
+        let name = self.cut.or(system.cut()).unwrap_or_default();
+        strategy::by_name(name, self.seed).map_err(|error| Error::Options(error.to_string()))
+    }
+
+    /// Checks that nobody asks for a cut of left vertices, which edges change.
+    pub(crate) fn keeps_left(&self, system: System) -> Result<(), Error> {
+        match self.cut {
+            None | Some("bicut") => Ok(()),
+            Some(_) => Err(Error::Unsupported {
+                system: system.name(),
+                what: "a cut of samples or documents, which their edges change",
+                advice: "take bicut",
+            }),
+        }
+    }
+
     /// Checks what a system can run.
     pub(crate) fn check(&self, system: System) -> Result<(), Error> {
         let is_gas = matches!(system, System::Gas | System::GasFaithful);
-        if is_gas && self.processes.count() > 1 {
-            let (system, advice) = (system.name(), "run it in one process");
-            return Err(Error::Unsupported { system, what: "in several processes", advice });
-        }
         if self.workers == 0 || self.workers > 4096 {
             return Err(Error::Setting { name: "workers", found: self.workers as u64, expected: "1 to 4096" });
+        }
+        if self.cut.is_some() && !is_gas {
+            let advice = "leave it out: servers place rows";
+            return Err(Error::Unsupported { system: system.name(), what: "a cut", advice });
         }
         if self.slack > 0 && is_gas {
             return Err(Error::Unsupported { system: system.name(), what: "slack", advice: "take a slack of 0" });
@@ -115,6 +147,7 @@ impl Default for Run {
             slack: 0,
             gather: Gather::Virtual,
             placement: true,
+            cut: None,
             processes: Processes::default(),
         }
     }
@@ -135,10 +168,11 @@ pub struct Epoch {
     pub sync_seconds: f64,
     /// Where each worker's time went, by process and worker.
     pub workers: Vec<Spent>,
-    /// Bytes sent between servers and clients, frames included; of several processes, between those of different ones. Of GAS, the
-    /// bytes of messages along edges.
+    /// Bytes sent between servers and clients, frames included; of several processes, between those of different ones. Of GAS in one
+    /// process, the bytes of messages along edges.
     pub sent_bytes: u64,
-    /// Of several processes, the bytes that the client of each sent to servers of others, and received from them.
+    /// Of several processes, the bytes that each sent; of a parameter server, that the client of each sent to servers of others, and
+    /// received from them.
     pub process_bytes: Vec<u64>,
     /// Messages: what `sent_bytes` are the bytes of.
     pub messages: u64,
@@ -155,7 +189,8 @@ pub struct Finish {
     pub staleness: BTreeMap<i64, u64>,
     /// Bytes of model, edges, caches and logs, of all processes.
     pub memory_bytes: u64,
-    /// Replicas of a vertex, mean over vertices: where it is stored, and the caches of client processes.
+    /// Replicas of a vertex, mean over vertices: of GAS master and mirrors; otherwise where it is stored, and the caches of client
+    /// processes.
     pub replication_factor: f64,
     /// Seconds in which accesses were gathered and rows placed and laid out by them, of the process that took longest: with a virtual
     /// iteration before the first one, otherwise at its end.

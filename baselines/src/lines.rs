@@ -74,11 +74,11 @@ const fn program(name: &'static str, stages: usize, on: [(usize, usize); 6]) -> 
 /// The algorithms, in the form that all systems run: matrix factorization by gradients, or by least squares of implicit feedback, topic
 /// models by the dense sampler.
 pub const PROGRAMS: [Program; 5] = [
-    program("pagerank", 37, [(45, 23), (60, 23), (77, 11), (107, 23), (107, 23), (120, 23)]),
-    program("mf", 51, [(57, 38), (127, 38), (171, 0), (168, 38), (213, 38), (227, 38)]),
-    program("als", 58, [(118, 382), (154, 231), (145, 0), (168, 382), (168, 382), (188, 382)]),
-    program("lda", 76, [(72, 216), (189, 216), (177, 216), (201, 216), (201, 216), (217, 216)]),
-    program("blockpg", 200, [(66, 436), (219, 436), (215, 436), (291, 436), (291, 436), (291, 436)]),
+    program("pagerank", 37, [(45, 23), (63, 23), (78, 11), (107, 23), (107, 23), (120, 23)]),
+    program("mf", 51, [(57, 38), (130, 38), (168, 0), (168, 38), (213, 38), (227, 38)]),
+    program("als", 58, [(118, 382), (161, 231), (141, 0), (168, 382), (168, 382), (188, 382)]),
+    program("lda", 76, [(72, 216), (195, 216), (181, 216), (201, 216), (201, 216), (217, 216)]),
+    program("blockpg", 200, [(66, 436), (242, 436), (239, 436), (291, 436), (291, 436), (291, 436)]),
 ];
 
 /// Returns the lines of an algorithm; nothing for an unknown one.

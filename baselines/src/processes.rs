@@ -1,9 +1,10 @@
 //! The processes that run a job together, each with workers of its own.
 
 use std::fmt;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 use std::sync::Arc;
 
+use megagrid_stages::Combine;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -29,6 +30,22 @@ pub trait Peers: Send + Sync {
     /// # Errors
     /// Why the job ends: a process that is lost, say.
     fn all_gather(&self, mine: Vec<u8>) -> Result<Vec<Vec<u8>>, String>;
+
+    /// Gives every process, by number, its part of `parts`; returns what all have for this one, in the order of their numbers.
+    ///
+    /// Without links of their own processes are given all parts, and each takes those that are for it.
+    ///
+    /// # Errors
+    /// Why the job ends.
+    fn exchange(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, String> {
+        let mine = bincode::serialize(&parts).map_err(|error| error.to_string())?;
+        let pick = |all: Vec<u8>| {
+            let mut parts: Vec<Vec<u8>> = bincode::deserialize(&all).map_err(|error| error.to_string())?;
+            let own = parts.get_mut(self.process()).ok_or("another process has no part for this one")?;
+            Ok(std::mem::take(own))
+        };
+        self.all_gather(mine)?.into_iter().map(pick).collect()
+    }
 }
 
 /// The processes of a job, seen from one of them; by default it is the only one.
@@ -51,6 +68,11 @@ impl Processes {
         self.0.as_ref().map_or(1, |peers| peers.processes())
     }
 
+    /// Returns what falls to this process of so many things.
+    pub(crate) fn part(&self, len: usize) -> Range<usize> {
+        len * self.number() / self.count()..len * (self.number() + 1) / self.count()
+    }
+
     /// Returns the host by which others reach this process.
     pub(crate) fn host(&self) -> String {
         self.0.as_ref().map_or_else(|| LOOPBACK.to_owned(), |peers| peers.host())
@@ -62,6 +84,35 @@ impl Processes {
         let nonsense = |error: bincode::Error| Error::Peers(format!("a message of another process: {error}"));
         let all = peers.all_gather(bincode::serialize(&mine).map_err(nonsense)?).map_err(Error::Peers)?;
         all.iter().map(|bytes| bincode::deserialize(bytes).map_err(nonsense)).collect()
+    }
+
+    /// Gives every process its part; returns what all have for this one.
+    pub(crate) fn exchange(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error> {
+        let Some(peers) = &self.0 else { return Ok(parts) };
+        let arrived = peers.exchange(parts).map_err(Error::Peers)?;
+        if arrived.len() == self.count() { Ok(arrived) } else { Err(Error::Peers("a part is missing".to_owned())) }
+    }
+
+    /// Joins the sums of all processes, in the order of their numbers, so that all find the same.
+    pub(crate) fn combine<T: Combine>(&self, mine: T) -> Result<T, Error> {
+        let mut joined = T::default();
+        self.gather(mine)?.iter_mut().for_each(|part| joined.combine(part));
+        Ok(joined)
+    }
+
+    /// Adds to numbers what the other processes have, in the order of their numbers, so that all find the same.
+    pub(crate) fn add<T>(&self, mine: &mut [T]) -> Result<(), Error>
+    where
+        T: Copy + Default + AddAssign + Serialize + DeserializeOwned,
+    {
+        if self.count() > 1 {
+            let all = self.gather(mine.to_vec())?;
+            mine.fill(T::default());
+            for part in all {
+                mine.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+            }
+        }
+        Ok(())
     }
 
     /// Adds what all processes have, in the order of their numbers, so that all find the same.

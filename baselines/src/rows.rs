@@ -12,6 +12,7 @@ use crate::crew::cut;
 struct Line([u8; 64]);
 
 /// `len` rows of `width` items each.
+#[derive(Clone)]
 pub struct Rows<T> {
     lines: Vec<Line>,
     width: usize,

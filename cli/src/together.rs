@@ -1,4 +1,4 @@
-//! The processes of a job as readers of one input, and as those of a parameter server.
+//! The processes of a job as readers of one input, and as those of a baseline.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use megagrid_datasets::Readers;
 use megagrid_engine::cluster::Cluster;
 
-/// Processes that read an input, or run a parameter server, together.
+/// Processes that read an input, or run a baseline, together.
 #[derive(Debug)]
 pub struct Together {
     cluster: Arc<Cluster>,
@@ -45,6 +45,11 @@ impl megagrid_baselines::Peers for Together {
     fn all_gather(&self, mine: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
         let gathered = self.cluster.all_gather(mine).map_err(io::Error::other);
         self.or_lost(gathered).map_err(|error| error.to_string())
+    }
+
+    fn exchange(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, String> {
+        let exchanged = self.cluster.exchange(parts).map_err(io::Error::other);
+        self.or_lost(exchanged).map_err(|error| error.to_string())
     }
 }
 

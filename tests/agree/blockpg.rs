@@ -1,13 +1,15 @@
 //! Sparse logistic regression.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use megagrid_algorithms::blockpg::{
     BlockPg, Config, Derivatives, Margin, Parabola, Region, Weight, log_loss, sequence,
 };
-use megagrid_baselines::System;
 use megagrid_baselines::apps::blockpg::{Job, run};
+use megagrid_baselines::{Run, System};
 use megagrid_engine::{Batches, Engine, Settings, Topology};
+use megagrid_partition::strategy::NAMES;
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{
     Add, Apply, BatchOrder, BatchSize, Combine, Context, Exchange, GlobalSync, Left, Master, MiniBatch, Program, Read,
@@ -175,5 +177,24 @@ fn objectives_agree_on_all_systems() {
         let blocks = job.blocks.filter(|_| of.workers == 1);
         run(system, &Job { blocks, ..job }, of, report)
     });
-    assert_processes_agree("", &megagrid, |system, of, report| run(system, &job, of, report));
+    assert_processes_agree("", &megagrid, [&["bicut"], &NAMES], |system, of, report| run(system, &job, of, report));
+}
+
+#[test]
+fn samples_are_not_cut_on_gas() {
+    let (signed, _) = signed();
+    let labels = vec![1.0; signed.num_vertices(Side::Left)];
+    let config = Config { l1: 1.0, l2: 0.1 };
+    let job = Job {
+        values: &signed,
+        labels: &labels,
+        sample_weights: &[],
+        intercept: None,
+        config,
+        block_values: BLOCK_VALUES,
+        blocks: None,
+    };
+    let of = Run { cut: Some("grid"), ..Run::default() };
+    let refused = run(System::Gas, &job, &of, &mut |_| ControlFlow::Continue(())).unwrap_err().to_string();
+    assert!(refused.contains("take bicut"), "{refused}");
 }

@@ -17,7 +17,7 @@ use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Left, Right, row_width};
 
 use super::order::visited;
-use super::{across, assert_systems_agree, is_server, objectives, skewed};
+use super::{across, assert_systems_agree, objectives, skewed};
 
 const ITERATIONS: u64 = 40;
 const TOPICS: usize = 3;
@@ -183,7 +183,7 @@ fn several_processes_count_each_token_once() {
     let corpus = corpus();
     let config = Config { clocks: 16, ..config() };
     let some = [0.0; 5];
-    for system in System::ALL.into_iter().filter(|system| is_server(*system)) {
+    for system in System::ALL {
         for processes in [1, 2, 4] {
             let of = |processes| Run { workers: 2, processes, ..Run::default() };
             let all = across(processes, |processes| counts(system, (&corpus, config), of(processes), &some));
@@ -191,5 +191,18 @@ fn several_processes_count_each_token_once() {
             let who = format!("{system} in {processes} processes");
             all.iter().flatten().for_each(|counts| counts.assert_conserves(&corpus, &who));
         }
+    }
+}
+
+/// Workers of GAS draw from rows of the iteration before, wherever the others are.
+#[test]
+fn gas_has_the_same_counts_in_any_number_of_processes() {
+    let (corpus, config) = (corpus(), config());
+    let some = [0.0; 5];
+    let one = counts(System::Gas, (&corpus, config), Run { workers: 4, ..Run::default() }, &some);
+    for (processes, workers) in [(2, 2), (4, 1)] {
+        let of = |processes| Run { workers, processes, ..Run::default() };
+        let all = across(processes, |processes| counts(System::Gas, (&corpus, config), of(processes), &some));
+        assert!(all[0] == one, "{processes} processes: {:?}, one: {one:?}", all[0]);
     }
 }

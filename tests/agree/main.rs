@@ -32,11 +32,9 @@ fn assert_systems_agree(
     for &system in systems {
         assert_close((system, what), &of(system, Run::default()), megagrid, tolerance);
         let mut ends = vec![*of(system, Run { workers: 2, ..Run::default() }).last().unwrap()];
-        if is_server(system) {
-            let all = across(2, |processes| of(system, Run { processes, ..Run::default() }));
-            assert!(all.iter().all(|one| *one == all[0]), "{system} {what}: all processes are told the same: {all:?}");
-            ends.push(*all[0].last().unwrap());
-        }
+        let all = across(2, |processes| of(system, Run { processes, ..Run::default() }));
+        assert!(all.iter().all(|one| *one == all[0]), "{system} {what}: all processes are told the same: {all:?}");
+        ends.push(*all[0].last().unwrap());
         let expected = *megagrid.last().unwrap();
         for (found, who) in ends.into_iter().zip(["two workers", "two processes"]) {
             let error = (found / expected - 1.0).abs();
@@ -45,28 +43,28 @@ fn assert_systems_agree(
     }
 }
 
-/// Checks that parameter servers in one, two and four processes agree with Megagrid's objectives after each iteration, to 1e-5, wherever rows
-/// are stored: of jobs whose iterations have no order in them.
+/// Checks that systems in one, two and four processes agree with Megagrid's objectives after each iteration, to 1e-5, wherever rows and edges
+/// are: of jobs whose iterations have no order in them. `cuts` are those of gas, and of gas-faithful.
 fn assert_processes_agree(
     what: &str,
     megagrid: &[f64],
+    cuts: [&[&'static str]; 2],
     run: impl Fn(System, &Run, Report<'_>) -> Result<Finish, Error> + Sync,
 ) {
-    for system in System::ALL.into_iter().filter(|system| is_server(*system)) {
-        for (processes, placement) in [(1, true), (2, true), (4, true), (2, false), (4, false)] {
-            if !placement && system != System::IterStore {
-                continue;
-            }
+    for system in System::ALL {
+        let where_rows_are: Vec<(bool, Option<&str>)> = match system {
+            System::Gas => std::iter::once((true, None)).chain(cuts[0].iter().map(|&cut| (true, Some(cut)))).collect(),
+            System::GasFaithful => cuts[1].iter().map(|&cut| (true, Some(cut))).chain([(true, None)]).collect(),
+            System::IterStore => vec![(true, None), (false, None)],
+            _ => vec![(true, None)],
+        };
+        for (processes, (placement, cut)) in where_rows_are.into_iter().flat_map(|at| [1, 2, 4].map(|n| (n, at))) {
             let of = |run_of: Run| objectives((system, what), megagrid, run_of, &run);
-            let all = across(processes, |processes| of(Run { processes, placement, ..Run::default() }));
-            let what = format!("{what} in {processes} processes{}", if placement { "" } else { " without placement" });
+            let all = across(processes, |processes| of(Run { processes, placement, cut, ..Run::default() }));
+            let what = format!("{what} in {processes} processes, placement {placement}, cut {cut:?}");
             all.iter().for_each(|found| assert_close((system, &what), found, megagrid, 1e-5));
         }
     }
-}
-
-fn is_server(system: System) -> bool {
-    !matches!(system, System::Gas | System::GasFaithful)
 }
 
 /// Runs as many iterations as Megagrid has; returns the objectives.

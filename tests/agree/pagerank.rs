@@ -1,9 +1,13 @@
 //! PageRank.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
 use megagrid_algorithms::pagerank::{Damping, PageRank, Start, sequence};
 use megagrid_baselines::apps::pagerank::{Job, run};
-use megagrid_baselines::{System, list_by};
+use megagrid_baselines::{Peers, Processes, Run, System, list_by};
 use megagrid_engine::{Engine, Settings};
+use megagrid_partition::strategy::NAMES;
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::Right;
 
@@ -53,5 +57,37 @@ fn residuals_agree_on_all_systems() {
     let megagrid = megagrid(&graph, damping);
     let job = Job { graph: &graph, damping };
     assert_systems_agree((&System::ALL, ""), &megagrid, 1e-5, |system, of, report| run(system, &job, of, report));
-    assert_processes_agree("", &megagrid, |system, of, report| run(system, &job, of, report));
+    assert_processes_agree("", &megagrid, [&NAMES, &NAMES], |system, of, report| run(system, &job, of, report));
+}
+
+/// One of two processes, whose other one sends what nobody expects.
+struct Odd(Vec<u8>);
+
+impl Peers for Odd {
+    fn process(&self) -> usize {
+        0
+    }
+
+    fn processes(&self) -> usize {
+        2
+    }
+
+    fn all_gather(&self, mine: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
+        Ok(vec![mine.clone(), mine])
+    }
+
+    fn exchange(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, String> {
+        Ok(vec![parts[0].clone(), self.0.clone()])
+    }
+}
+
+#[test]
+fn messages_that_are_none_end_the_run() {
+    let job = Job { graph: &graph(), damping: Damping::DEFAULT };
+    for (system, sent) in [(System::Gas, 0), (System::Gas, 3), (System::GasFaithful, 3), (System::GasFaithful, 4000)] {
+        let processes = Processes::new(Arc::new(Odd(vec![255; sent])));
+        let of = Run { processes, cut: Some("random"), ..Run::default() };
+        let refused = run(system, &job, &of, &mut |_| ControlFlow::Continue(())).unwrap_err().to_string();
+        assert!(refused.contains("another process"), "{system}, {sent} bytes: {refused}");
+    }
 }

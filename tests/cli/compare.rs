@@ -184,7 +184,8 @@ fn in_processes(place: &Place, processes: &str, args: &[&str]) -> Value {
     let (record, page) = (json(record), std::fs::read_to_string(page).unwrap());
     assert!(text.contains(&format!("{processes} processes")) && page.contains(&format!("in {processes} processes")));
     is_one_page(&page);
-    assert_eq!(names(&record), ["megagrid", "ps-naive", "lazytable", "essp", "iterstore"]);
+    assert_eq!(names(&record), ["megagrid", "gas", "gas-faithful", "ps-naive", "lazytable", "essp", "iterstore"]);
+    assert_eq!(record["cuts"].as_object().unwrap().len(), 2, "{record}");
     let number: usize = processes.parse().unwrap();
     for one in record["systems"].as_array().unwrap() {
         let name = one["system"].as_str().unwrap();
@@ -216,6 +217,28 @@ fn several_processes_reach_the_same_objectives() {
         let topics = ["lda", &corpus(&place), "--format", "text", "-k", "3", "--iterations", "5"];
         agrees(&in_processes(&place, processes, &topics), 0.25);
     }
+}
+
+#[test]
+fn a_cut_is_chosen_and_changes_no_objective() {
+    let place = Place::new();
+    let (graph, record) = (place.graph(), place.name("cut.json"));
+    let gas = ["compare", "pagerank", &graph, "--systems", "gas,gas-faithful", "--repeat", "1", "--iterations", "4"];
+    let run = |cut: &str| {
+        done(&[&gas[..], &["--processes", "4", "-w", "1", "--cut", cut, "--json", &record]].concat());
+        let found = json(&record);
+        assert_eq!((&found["cuts"]["gas"], &found["cuts"]["gas-faithful"]), (&cut.into(), &cut.into()));
+        [0, 1].map(|at| &found["systems"][at]["objective"]["median"]).map(|one| one.as_f64().unwrap())
+    };
+    let all = ["random", "bicut"].map(run);
+    assert!(all.as_flattened().iter().all(|one| (one / all[0][0] - 1.0).abs() < 1e-5), "{all:?}");
+    fails(&[&gas[..], &["--cut", "grid"]].concat(), 2, &["--cut is between processes"]);
+    fails(&[&gas[..], &["--processes", "2", "--cut", "metis"]].concat(), 2, &["metis", "hybrid"]);
+    let servers = ["compare", "pagerank", &graph, "--systems", "essp", "--processes", "2", "--cut", "grid"];
+    fails(&servers, 2, &["--cut is for gas"]);
+    let topics =
+        ["compare", "lda", &corpus(&place), "--format", "text", "-k", "3", "--processes", "2", "--systems", "gas"];
+    fails(&[&topics[..], &["--cut", "grid"]].concat(), 2, &["take --cut bicut"]);
 }
 
 /// A virtual iteration comes before the first one, which then asks for no row by itself.
@@ -287,7 +310,6 @@ fn what_has_no_processes_is_refused() {
     let ratings = place.ratings();
     let mf = |rest: &[&'static str]| [&["compare", "mf", &ratings][..], rest].concat();
     fails(&mf(&["--processes", "0"]), 2, &["--processes", "1..=64"]);
-    fails(&mf(&["--processes", "2", "--systems", "gas"]), 2, &["gas does not run", "leave out --processes"]);
     fails(&mf(&["--processes", "2", "--systems", "geeps"]), 2, &["geeps does not run", "leave out --processes"]);
     fails(&mf(&["--processes", "2", "--cache", "somewhere"]), 2, &["--cache is for one process"]);
     let slack = ["--processes", "2", "--systems", "ps-naive", "--consistency", "ssp", "--slack", "1"];
@@ -305,7 +327,9 @@ fn a_process_that_is_killed_ends_the_command_with_one_message() {
     use std::process::{Command, Stdio};
     let place = Place::new();
     let ratings = place.ratings();
-    for (system, victim) in [("iterstore", 0), ("iterstore", 1), ("ps-naive", 1), ("megagrid", 1)] {
+    for (system, victim) in
+        [("iterstore", 0), ("iterstore", 1), ("ps-naive", 1), ("gas", 0), ("gas-faithful", 1), ("megagrid", 1)]
+    {
         let args = ["compare", "mf", &ratings, "--processes", "2", "-w", "1", "-q", "--iterations", "1000000000"];
         let compared = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
             .args(args)

@@ -3,27 +3,41 @@
 //! A superstep is for the vertices that were sent a message: each receives the sum of its messages, gathers over its edges into
 //! sums that every edge allocates, applies, and scatters over its edges, where it may signal the other end. Messages for one vertex are
 //! added under its lock. This is what published figures of GAS were measured with; [`super`] is what the model allows.
+//!
+//! In several processes mirrors gather and scatter over the edges that they have: messages and sums travel to the master, which is signalled
+//! and applies, and the vertex travels back.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use megagrid_partition::{EdgeList, Side};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::csr::Csr;
-use crate::Error;
+use super::cut::{Cut, Sent};
 use crate::crew::{self, Spent, lock};
+use crate::job::Cost;
+use crate::processes::Processes;
+use crate::{Error, Finish};
 
 /// A vertex program.
 pub trait VertexProgram: Sync {
     /// What a vertex knows.
-    type Vertex: Send + Sync;
+    type Vertex: Send + Sync + Serialize + DeserializeOwned;
     type Edge: Copy + Send + Sync;
     /// What is gathered.
-    type Gather: Send;
+    type Gather: Send + Serialize + DeserializeOwned;
     /// What vertices send each other.
-    type Message: Send;
+    type Message: Send + Serialize + DeserializeOwned;
     /// Whether scatter goes over all edges as they are stored, seen from their left ends, instead of vertex by vertex.
     const SWEEPS: bool = false;
+
+    /// Returns the bytes of a message.
+    fn message_bytes(&self) -> u64 {
+        0
+    }
 
     /// Tells whether a vertex gathers, and whether it scatters.
     fn phases(&self, _: usize) -> [bool; 2] {
@@ -47,7 +61,7 @@ pub trait VertexProgram: Sync {
 /// An edge as one of its ends sees it.
 pub struct EdgeView<'e, P: VertexProgram + ?Sized> {
     pub vertex: &'e P::Vertex,
-    /// The number of the other end.
+    /// By which the other end is signalled.
     pub other_id: usize,
     pub other: &'e P::Vertex,
     /// What the edge carries.
@@ -66,7 +80,7 @@ pub struct Signals<'s, P: VertexProgram + ?Sized> {
 }
 
 impl<P: VertexProgram + ?Sized> Signals<'_, P> {
-    /// Sends a vertex a message, and so makes it active in the next superstep.
+    /// Sends the other end of an edge a message, and so makes it active in the next superstep.
     pub fn signal(&self, id: usize, message: P::Message) {
         self.sent.fetch_add(1, Ordering::Relaxed);
         let slot = &mut *lock(&self.inbox[id]);
@@ -77,68 +91,132 @@ impl<P: VertexProgram + ?Sized> Signals<'_, P> {
     }
 }
 
-/// A graph with its vertices and their messages.
+/// The part of a graph that is in this process, with its replicas of vertices and their messages.
 pub struct Faithful<P: VertexProgram> {
+    cut: Cut,
     /// Edges by either end, and where the other ends count from.
     edges: [(Csr<P::Edge>, usize); 2],
     /// Edges as they are stored, if they are swept.
     stored: Vec<([u32; 2], P::Edge)>,
     is_square: bool,
     num_left: usize,
-    /// All vertices, left ones first.
-    pub vertices: Vec<P::Vertex>,
+    /// All replicas, left ones first.
+    vertices: Vec<P::Vertex>,
     inbox: Inbox<P::Message>,
     workers: usize,
 }
 
 impl<P: VertexProgram> Faithful<P> {
-    /// Takes a graph and its vertices. Those of a square graph gather over edges that lead to them and scatter over those that lead
-    /// from them.
-    pub fn new<T>(
-        list: &EdgeList<T>,
+    /// Takes the edges of this process, and all vertices. Those of a square graph gather over edges that lead to them and scatter over
+    /// those that lead from them.
+    pub fn new<T: Clone>(
+        own: &EdgeList<T>,
         data: impl Fn(usize) -> P::Edge,
         vertices: Vec<P::Vertex>,
-        workers: usize,
-    ) -> Self {
+        (workers, processes): (usize, &Processes),
+    ) -> Result<Self, Error> {
+        let cut = Cut::new(own, processes)?;
+        let list = &*cut.local(own);
         let first_right = if list.square { 0 } else { list.num_left };
         let edges = [(Csr::new(list, Side::Left, &data), first_right), (Csr::new(list, Side::Right, &data), 0)];
         let ends = list.left.iter().zip(&list.right).filter(|_| P::SWEEPS).enumerate();
         let stored = ends.map(|(edge, (&left, &right))| ([left, right], data(edge))).collect();
+        let here = vertices.into_iter().enumerate().filter(|(vertex, _)| cut.replica(*vertex).is_some());
+        let vertices: Vec<P::Vertex> = here.map(|(_, vertex)| vertex).collect();
         let inbox = vertices.iter().map(|_| Mutex::new(None)).collect();
-        Self { edges, stored, is_square: list.square, num_left: list.num_left, vertices, inbox, workers }
+        let (is_square, num_left) = (list.square, list.num_left);
+        Ok(Self { edges, stored, is_square, num_left, vertices, inbox, workers, cut })
     }
 
-    /// Signals a vertex before the first superstep.
-    pub fn signal(&mut self, id: usize, message: P::Message) {
-        *self.inbox[id].get_mut().unwrap_or_else(PoisonError::into_inner) = Some(message);
+    /// Returns which vertices are here.
+    pub(crate) fn cut(&self) -> &Cut {
+        &self.cut
     }
 
-    /// Runs a superstep; returns the workers' times and how many messages were sent.
-    pub(crate) fn superstep(&mut self, program: &P) -> Result<(Vec<Spent>, u64), Error> {
-        let received: Vec<(usize, P::Message)> = self
-            .inbox
-            .iter_mut()
-            .enumerate()
-            .filter_map(|(id, slot)| Some((id, slot.get_mut().unwrap_or_else(PoisonError::into_inner).take()?)))
-            .collect();
-        let active: Vec<usize> = received.iter().map(|(id, _)| *id).collect();
-        let sent = AtomicU64::new(0);
+    /// Signals a vertex before a superstep, where its master is.
+    pub fn signal(&mut self, vertex: usize, message: P::Message) {
+        if let Some(id) = self.cut.replica(vertex).filter(|&id| self.cut.is_master(id)) {
+            *self.inbox[id].get_mut().unwrap_or_else(PoisonError::into_inner) = Some(message);
+        }
+    }
+
+    /// Returns a vertex, if there is a replica of it here.
+    pub fn vertex(&self, vertex: usize) -> Option<&P::Vertex> {
+        self.cut.replica(vertex).map(|id| &self.vertices[id])
+    }
+
+    /// Lists the masters here with their numbers.
+    pub fn masters(&self) -> impl Iterator<Item = (usize, &P::Vertex)> {
+        let all = self.vertices.iter().enumerate().filter(|(id, _)| self.cut.is_master(*id));
+        all.map(|(id, vertex)| (self.cut.vertex(id), vertex))
+    }
+
+    /// Lists the masters here of a run of vertices, to be changed; mirrors hear of it by [`Self::refresh`].
+    pub fn masters_mut(&mut self, vertices: Range<usize>) -> impl Iterator<Item = &mut P::Vertex> {
+        let (cut, span) = (&self.cut, self.cut.span(vertices));
+        let all = span.clone().zip(&mut self.vertices[span]).filter(|(id, _)| cut.is_master(*id));
+        all.map(|(_, vertex)| vertex)
+    }
+
+    /// Visits all vertices with their numbers, which processes give each other.
+    pub fn visit_all(&self, mut visit: impl FnMut(usize, &P::Vertex)) -> Result<(), Error> {
+        if self.cut.is_whole() {
+            self.vertices.iter().enumerate().for_each(|(id, vertex)| visit(id, vertex));
+            return Ok(());
+        }
+        let mut mine = Vec::new();
+        self.masters().try_for_each(|(id, vertex)| put(&(id as u64, vertex), &mut mine))?;
+        for all in self.cut.processes().gather(mine)? {
+            let mut front = &all[..];
+            while !front.is_empty() {
+                let (id, vertex): (u64, P::Vertex) = take(&mut front)?;
+                visit(id as usize, &vertex);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives mirrors of a run of vertices what their masters have.
+    pub(crate) fn refresh(&mut self, vertices: Range<usize>) -> Result<Cost, Error> {
+        let span = self.cut.span(vertices);
+        let mut cost = Cost::of(vec![Spent::default(); self.workers]);
+        self.spread(span)?.add_to(&mut cost);
+        Ok(cost)
+    }
+
+    fn spread(&mut self, ids: impl Iterator<Item = usize> + Clone) -> Result<Sent, Error> {
+        let write = |vertices: &Vec<P::Vertex>, id: usize, out: &mut Vec<u8>| put(&vertices[id], out);
+        self.cut.to_mirrors(ids, &mut self.vertices, write, |vertices, id, front| {
+            vertices[id] = take(front)?;
+            Ok(())
+        })
+    }
+
+    /// Runs a superstep. Without other processes its messages are those along edges.
+    pub(crate) fn superstep(&mut self, program: &P) -> Result<Cost, Error> {
+        let (received, active, mut sent) = self.receive(program)?;
+        let signalled = AtomicU64::new(0);
         let parts = crew::parts(active.len(), self.workers, |at| at as u64);
         let shared = &*self;
-        let signals = |worker| Signals { program, worker, inbox: &shared.inbox, sent: &sent };
+        let signals = |worker| Signals { program, worker, inbox: &shared.inbox, sent: &signalled };
         let (gathered, mut spent) = crew::step(parts.clone(), |worker, part| {
             let signals = signals(worker);
             active[part].iter().map(|&id| shared.gather(program, id, &signals)).collect::<Vec<_>>()
         })?;
+        let mut sums: Vec<Option<P::Gather>> = gathered.into_iter().flatten().collect();
+        sent = sent.and(self.sum(program, &active, &mut sums)?);
         let begin = std::time::Instant::now();
-        for ((id, message), sum) in received.into_iter().zip(gathered.into_iter().flatten()) {
-            program.apply(id, &mut self.vertices[id], sum, message);
+        for ((&id, message), sum) in active.iter().zip(received).zip(sums) {
+            if let Some(message) = message {
+                program.apply(self.cut.vertex(id), &mut self.vertices[id], sum, message);
+            }
         }
         let applied = begin.elapsed();
+        sent = sent.and(self.spread(active.iter().copied())?);
         let shared = &*self;
         let parts = if P::SWEEPS { crew::parts(self.stored.len(), self.workers, |at| at as u64) } else { parts };
         let (_, more) = crew::step(parts, |worker, part| {
-            let signals = Signals { program, worker, inbox: &shared.inbox, sent: &sent };
+            let signals = Signals { program, worker, inbox: &shared.inbox, sent: &signalled };
             if P::SWEEPS {
                 shared.sweep(part, &signals);
             } else {
@@ -150,7 +228,90 @@ impl<P: VertexProgram> Faithful<P> {
             spent.wait += more.wait;
             spent.sync += applied;
         }
-        Ok((spent, sent.into_inner()))
+        let mut cost = Cost::of(spent);
+        if self.cut.is_whole() {
+            cost.messages = signalled.into_inner();
+            cost.sent_bytes = cost.messages * program.message_bytes();
+        }
+        sent.add_to(&mut cost);
+        Ok(cost)
+    }
+
+    /// Brings messages to masters, which make their mirrors active. Returns the message of each active replica, of masters only, and
+    /// which are active.
+    #[expect(clippy::type_complexity, reason = "two lists that belong together")]
+    fn receive(&mut self, program: &P) -> Result<(Vec<Option<P::Message>>, Vec<usize>, Sent), Error> {
+        let Self { cut, inbox, .. } = self;
+        let take_out =
+            |slot: &mut Mutex<Option<P::Message>>| slot.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if cut.is_whole() {
+            let received = inbox.iter_mut().enumerate().filter_map(|(id, slot)| Some((Some(take_out(slot)?), id)));
+            let (received, active) = received.unzip();
+            return Ok((received, active, Sent::default()));
+        }
+        let mut messages: Vec<Option<P::Message>> = inbox.iter_mut().map(take_out).collect();
+        let mut sent = cut.exchange(
+            &mut messages,
+            |messages, parts| {
+                let with = messages.iter().enumerate().filter(|(id, _)| !cut.is_master(*id));
+                with.filter_map(|(id, message)| Some((id, message.as_ref()?)))
+                    .try_for_each(|(id, message)| put(&(cut.vertex(id) as u32, message), &mut parts[cut.master(id)]))
+            },
+            |messages, arrived| {
+                for front in arrived {
+                    while !front.is_empty() {
+                        let (vertex, message): (u32, P::Message) = take(front)?;
+                        let id = cut.here(vertex)?;
+                        match &mut messages[id] {
+                            Some(sum) => program.combine(sum, message),
+                            none => *none = Some(message),
+                        }
+                    }
+                }
+                Ok(())
+            },
+        )?;
+        let mut is_active: Vec<bool> =
+            messages.iter().enumerate().map(|(id, message)| cut.is_master(id) && message.is_some()).collect();
+        sent = sent.and(cut.exchange(
+            &mut is_active,
+            |is_active, parts| {
+                for id in (0..is_active.len()).filter(|&id| is_active[id]) {
+                    let vertex = (cut.vertex(id) as u32).to_le_bytes();
+                    cut.mirrors(id).iter().for_each(|&to| parts[usize::from(to)].extend(vertex));
+                }
+                Ok(())
+            },
+            |is_active, arrived| {
+                for front in arrived {
+                    while !front.is_empty() {
+                        is_active[cut.here(take(front)?)?] = true;
+                    }
+                }
+                Ok(())
+            },
+        )?);
+        let active: Vec<usize> = (0..is_active.len()).filter(|&id| is_active[id]).collect();
+        let received = active.iter().map(|&id| messages[id].take().filter(|_| cut.is_master(id))).collect();
+        Ok((received, active, sent))
+    }
+
+    /// Adds what mirrors have gathered to what their masters have.
+    fn sum(&self, program: &P, active: &[usize], sums: &mut [Option<P::Gather>]) -> Result<Sent, Error> {
+        let ids = active.iter().copied();
+        self.cut.to_masters(
+            ids,
+            &mut { sums },
+            |sums, at, _, out| put(&sums[at], out),
+            |sums, at, _, front| {
+                match (&mut sums[at], take(front)?) {
+                    (Some(sum), Some(part)) => program.add(sum, part),
+                    (none @ None, part) => *none = part,
+                    (Some(_), None) => {}
+                }
+                Ok(())
+            },
+        )
     }
 
     /// Returns a vertex's edges to gather over (0) or to scatter over (1).
@@ -166,7 +327,7 @@ impl<P: VertexProgram> Faithful<P> {
     }
 
     fn gather(&self, program: &P, id: usize, signals: &Signals<'_, P>) -> Option<P::Gather> {
-        let [gathers, _] = program.phases(id);
+        let [gathers, _] = program.phases(self.cut.vertex(id));
         if !gathers {
             return None;
         }
@@ -177,13 +338,13 @@ impl<P: VertexProgram> Faithful<P> {
     }
 
     fn scatter(&self, id: usize, signals: &Signals<'_, P>) {
-        let [_, scatters] = signals.program.phases(id);
+        let [_, scatters] = signals.program.phases(self.cut.vertex(id));
         if scatters {
             self.edges(id, 1).for_each(|edge| signals.program.scatter(edge, signals));
         }
     }
 
-    fn sweep(&self, part: std::ops::Range<usize>, signals: &Signals<'_, P>) {
+    fn sweep(&self, part: Range<usize>, signals: &Signals<'_, P>) {
         for &([left, right], edge) in &self.stored[part] {
             let other_id = self.edges[0].1 + right as usize;
             let (vertex, other) = (&self.vertices[left as usize], &self.vertices[other_id]);
@@ -191,9 +352,20 @@ impl<P: VertexProgram> Faithful<P> {
         }
     }
 
-    /// Returns the bytes of edges, and of vertices without what they have on the heap.
-    pub fn bytes(&self) -> u64 {
-        let inbox = self.inbox.len() * size_of::<Mutex<Option<P::Message>>>();
-        self.edges.iter().map(|(csr, _)| csr.bytes()).sum::<u64>() + (size_of_val(&self.vertices[..]) + inbox) as u64
+    /// Tells what is known at the end; vertices have `heap_bytes` each on the heap, and the program `own_bytes`.
+    pub fn finish(&self, heap_bytes: usize, own_bytes: u64) -> Finish {
+        let replica = size_of::<P::Vertex>() + heap_bytes + size_of::<Mutex<Option<P::Message>>>();
+        let edges = self.edges.iter().map(|(csr, _)| csr.bytes()).sum::<u64>();
+        let memory_bytes = edges + (self.vertices.len() * replica) as u64 + own_bytes;
+        Finish { memory_bytes, replication_factor: self.cut.replication_factor(), ..Finish::default() }
     }
+}
+
+fn put(what: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
+    bincode::serialize_into(out, what).map_err(|error| Error::Peers(format!("a message to another process: {error}")))
+}
+
+/// Takes something off the front of what another process sent.
+fn take<T: DeserializeOwned>(front: &mut &[u8]) -> Result<T, Error> {
+    bincode::deserialize_from(front).map_err(|error| Error::Peers(format!("a message of another process: {error}")))
 }

@@ -5,116 +5,125 @@
 //! which see the values from before the step, then applies what was gathered. A gather for both ends of an edge takes two passes over
 //! the edges, each over edges grouped by the end that gathers: that is the model's price. Nothing is allocated for an edge or
 //! a vertex. [`faithful`] is the other implementation.
+//!
+//! In several processes a superstep takes two messages for each mirror of an active vertex: its sum, and the vertex after it was applied.
+//! As vertices have one kind, all of the vertex travels.
 
 pub(crate) mod csr;
+pub(crate) mod cut;
 pub mod faithful;
+mod program;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bytemuck::Pod;
 use megagrid_partition::{EdgeList, Side};
+use megagrid_stages::Additive;
 use megagrid_stages::simd::{Kernel, Level};
 
-use crate::Error;
 use crate::crew::{self, Spent};
+use crate::job::Cost;
+use crate::processes::Processes;
 use crate::rows::Rows;
+use crate::{Error, Finish};
 use csr::Csr;
+use cut::{Cut, Sent, take};
 
-/// A vertex program.
-pub trait VertexProgram: Sync {
-    /// What the rows of vertices are made of.
-    type Item: Pod + Send + Sync;
-    type Edge: Copy + Send + Sync;
-    /// What sums are made of.
-    type Sum: Pod + Send + Sync;
-    /// What a worker adds up beside.
-    type Total: Default + Send;
+pub use program::{Active, VertexProgram};
 
-    /// Adds an edge's part to a vertex's sum.
-    fn gather(&self, vertex: &[Self::Item], other: &[Self::Item], edge: Self::Edge, sum: &mut [Self::Sum]);
-
-    /// Changes a vertex by its sum. Vertices are numbered over both sides, left ones first.
-    fn apply(&self, id: usize, vertex: &mut [Self::Item], sum: &[Self::Sum], total: &mut Self::Total);
-}
-
-/// Which vertices a superstep is for.
-#[derive(Clone, Copy)]
-pub enum Active<'a> {
-    /// All that gather.
-    All,
-    /// From one on, so many.
-    Span(usize, usize),
-    /// These, ascending.
-    These(&'a [u32]),
-}
-
-impl Active<'_> {
-    fn len(self, all: usize) -> usize {
-        match self {
-            Self::All => all,
-            Self::Span(_, len) => len,
-            Self::These(ids) => ids.len(),
-        }
-    }
-
-    #[inline(always)]
-    fn get(self, at: usize) -> usize {
-        match self {
-            Self::All => at,
-            Self::Span(first, _) => first + at,
-            Self::These(ids) => ids[at] as usize,
-        }
-    }
-}
-
-/// A graph with its vertices' rows of `I`, edges that carry `E` and sums of `S`.
+/// The part of a graph that is in this process, with rows of `I` for its replicas of vertices, edges that carry `E` and sums of `S`.
 pub struct Gas<I, E, S> {
-    /// Edges by the end that gathers: vertices number 0 and up, and those after them.
+    cut: Cut,
+    /// Edges by the end that gathers: replicas number 0 and up, and those after them.
     edges: Vec<Csr<E>>,
-    /// Which vertex a group of edges' other ends count from.
+    /// Which replica a group of edges' other ends count from.
     others: Vec<usize>,
-    /// Rows of all vertices.
-    pub vertices: Rows<I>,
+    /// Rows of replicas.
+    rows: Rows<I>,
     sums: Rows<S>,
     workers: usize,
     level: Level,
 }
 
-impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E, S> {
-    /// Takes a graph; vertices have rows of `widths[0]` zeros and sums of `widths[1]`. Vertices of a square graph gather over edges that
-    /// lead to them, those of a bipartite one over all theirs.
-    pub fn new<T>(list: &EdgeList<T>, data: impl Fn(usize) -> E, widths: [usize; 2], workers: usize) -> Self {
-        let (edges, others, len) = if list.square {
-            (vec![Csr::new(list, Side::Right, data)], vec![0], list.num_left)
+impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Sync> Gas<I, E, S> {
+    /// Takes the edges of this process; vertices have rows of `widths[0]` zeros and sums of `widths[1]`. Vertices of a square graph gather
+    /// over edges that lead to them, those of a bipartite one over all theirs.
+    pub fn new<T: Clone>(
+        own: &EdgeList<T>,
+        data: impl Fn(usize) -> E,
+        widths: [usize; 2],
+        (workers, processes): (usize, &Processes),
+    ) -> Result<Self, Error> {
+        let cut = Cut::new(own, processes)?;
+        let list = &*cut.local(own);
+        let (edges, others) = if list.square {
+            (vec![Csr::new(list, Side::Right, data)], vec![0])
         } else {
             let sides = [Side::Left, Side::Right].map(|side| Csr::new(list, side, &data));
-            (Vec::from(sides), vec![list.num_left, 0], list.num_left + list.num_right)
+            (Vec::from(sides), vec![list.num_left, 0])
         };
-        let (vertices, sums) = (Rows::zeros(len, widths[0]), Rows::zeros(len, widths[1]));
-        Self { edges, others, vertices, sums, workers, level: Level::detect() }
+        let (rows, sums) = (Rows::zeros(cut.len(), widths[0]), Rows::zeros(cut.len(), widths[1]));
+        Ok(Self { cut, edges, others, rows, sums, workers, level: Level::detect() })
     }
 
-    /// Gathers for the active vertices and applies: one superstep. Returns the workers' totals and times.
-    pub(crate) fn superstep<P>(&mut self, program: &P, active: Active<'_>) -> Result<(Vec<P::Total>, Vec<Spent>), Error>
+    /// Returns which vertices are here.
+    pub(crate) fn cut(&self) -> &Cut {
+        &self.cut
+    }
+
+    /// Returns the row of a vertex, if there is a replica of it here.
+    pub fn row(&self, vertex: usize) -> Option<&[I]> {
+        self.cut.replica(vertex).map(|replica| self.rows.row(replica))
+    }
+
+    /// Returns the row of a vertex to be changed, the same in all processes.
+    pub fn row_mut(&mut self, vertex: usize) -> Option<&mut [I]> {
+        self.cut.replica(vertex).map(|replica| self.rows.row_mut(replica))
+    }
+
+    /// Returns the rows of all vertices, which processes give each other.
+    pub(crate) fn all_rows(&self) -> Result<Cow<'_, Rows<I>>, Error> {
+        if self.cut.is_whole() {
+            return Ok(Cow::Borrowed(&self.rows));
+        }
+        let masters = || (0..self.cut.len()).filter(|&replica| self.cut.is_master(replica));
+        let vertices: Vec<u32> = masters().map(|replica| self.cut.vertex(replica) as u32).collect();
+        let rows: Vec<I> = masters().flat_map(|replica| self.rows.row(replica)).copied().collect();
+        let mut all = Rows::zeros(self.cut.num_vertices(), self.rows.width());
+        for (vertices, bytes) in
+            self.cut.processes().gather((vertices, bytemuck::cast_slice::<I, u8>(&rows).to_vec()))?
+        {
+            let mut bytes = &bytes[..];
+            for vertex in vertices {
+                put(all.row_mut(vertex as usize), &mut bytes)?;
+            }
+        }
+        Ok(Cow::Owned(all))
+    }
+
+    /// Gathers for the active vertices and applies: one superstep. Returns the workers' totals, which are those of the masters here.
+    pub(crate) fn superstep<P>(&mut self, program: &P, active: Active<'_>) -> Result<(Vec<P::Total>, Cost), Error>
     where
         P: VertexProgram<Item = I, Edge = E, Sum = S>,
     {
-        let Self { edges, others, vertices, sums, workers, level } = self;
-        let len = active.len(vertices.len());
-        let parts = match active {
-            Active::All => crew::parts(len, *workers, |at| weight_before(edges, at)),
-            Active::Span(first, _) => {
-                let before = weight_before(edges, first);
-                crew::parts(len, *workers, |at| weight_before(edges, first + at) - before)
-            }
-            Active::These(_) => crew::parts(len, *workers, |at| at as u64),
-        };
-        let (shared, level) = (&*vertices, *level);
-        let gathering = sums.split_mut(&parts).into_iter().zip(parts.iter().cloned()).collect();
-        let ((), mut spent) = crew::step(gathering, |_, (sums, part): (&mut [P::Sum], Range<usize>)| {
-            level.run(Gather { program, edges, others, vertices: shared, active, part, sums });
-        })
-        .map(|(_, spent)| ((), spent))?;
+        let active = &active.here(&self.cut);
+        let len = active.len(self.rows.len());
+        let (parts, mut spent) = self.gather(program, active, len)?;
+        let Self { cut, rows, sums, level, .. } = self;
+        let ids = (0..len).map(|at| active.get(at));
+        let summed = cut.to_masters(
+            ids.clone(),
+            sums,
+            |sums, at, _, out| add_bytes(sums.row(at), out),
+            |sums, at, _, front| {
+                let width = sums.width();
+                let sums = sums.row_mut(at);
+                let bytes = take(front, width * size_of::<S>())?.chunks_exact(size_of::<S>());
+                sums.iter_mut().zip(bytes).for_each(|(sum, part)| sum.add(&bytemuck::pod_read_unaligned(part)));
+                Ok(())
+            },
+        )?;
 
         let mut end = 0;
         let span = |part: &Range<usize>| {
@@ -122,73 +131,116 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E
             end = if part.is_empty() { end } else { active.get(part.end - 1) + 1 };
             first..end
         };
-        let ids: Vec<Range<usize>> = parts.iter().map(span).collect();
-        let widths = [vertices.width(), sums.width()];
-        let applying = vertices.split_mut(&ids).into_iter().zip(sums.split_mut(&parts)).collect();
+        let spans: Vec<Range<usize>> = parts.iter().map(span).collect();
+        let widths = [rows.width(), sums.width()];
+        let applying = rows.split_mut(&spans).into_iter().zip(sums.split_mut(&parts)).collect();
+        let (shared, level) = (&*cut, *level);
         let (totals, more) = crew::step(applying, |worker, (rows, sums): (&mut [P::Item], &mut [P::Sum])| {
-            let (part, first) = (parts[worker].clone(), ids[worker].start);
-            level.run(ApplyRows { program, active, part, first, widths, rows, sums })
+            let (part, first) = (parts[worker].clone(), spans[worker].start);
+            level.run(ApplyRows { program, cut: shared, active, part, first, widths, rows, sums })
         })?;
         for (spent, more) in spent.iter_mut().zip(more) {
             spent.sync += more.compute;
             spent.wait += more.wait;
         }
-        Ok((totals, spent))
+        let mut cost = Cost::of(spent);
+        summed.and(refresh(cut, ids, rows)?).add_to(&mut cost);
+        Ok((totals, cost))
     }
 
-    /// Scatters over edges of left vertices, where workers have runs of these, `left`, and mirrors of all right vertices. What they
-    /// change there the next gather brings together.
+    /// Gathers over the edges here. Returns what of the active vertices each worker has, and the workers' times.
+    fn gather<P>(
+        &mut self,
+        program: &P,
+        active: &Active<'_>,
+        len: usize,
+    ) -> Result<(Vec<Range<usize>>, Vec<Spent>), Error>
+    where
+        P: VertexProgram<Item = I, Edge = E, Sum = S>,
+    {
+        let Self { edges, others, rows, sums, workers, level, .. } = self;
+        let parts = match active {
+            Active::All => crew::parts(len, *workers, |at| weight_before(edges, at)),
+            Active::Span(first, _) => {
+                let before = weight_before(edges, *first);
+                crew::parts(len, *workers, |at| weight_before(edges, first + at) - before)
+            }
+            Active::These(_) => crew::parts(len, *workers, |at| at as u64),
+        };
+        let (shared, level) = (&*rows, *level);
+        let gathering = sums.split_mut(&parts).into_iter().zip(parts.iter().cloned()).collect();
+        let (_, spent) = crew::step(gathering, |_, (sums, part): (&mut [P::Sum], Range<usize>)| {
+            level.run(Gather { program, edges, others, rows: shared, active, part, sums });
+        })?;
+        Ok((parts, spent))
+    }
+
+    /// Gives mirrors of a run of vertices what their masters have.
+    pub(crate) fn refresh(&mut self, vertices: Range<usize>) -> Result<Cost, Error> {
+        let replicas = self.cut.span(vertices);
+        let mut cost = Cost::of(vec![Spent::default(); self.workers]);
+        refresh(&self.cut, replicas, &mut self.rows)?.add_to(&mut cost);
+        Ok(cost)
+    }
+
+    /// Scatters over edges of left vertices, which have all their edges here: workers have runs of these, `left`, and copies of the right
+    /// vertices here. What they change there the next gather brings together.
     pub(crate) fn scatter<W: Send, T: Send>(
         &mut self,
         left: &[Range<usize>],
         workers: Vec<W>,
-        mirrors: &mut [Rows<I>],
+        copies: &mut [Rows<I>],
         scatter: impl Fn(W, &mut [I], &mut Rows<I>) -> T + Sync,
     ) -> Result<(Vec<T>, Vec<Spent>), Error> {
-        let width = self.vertices.width();
+        let width = self.rows.width();
         let num_left = self.edges[0].len() * width;
-        let (lefts, rights) = self.vertices.items_mut().split_at_mut(num_left);
+        let (lefts, rights) = self.rows.items_mut().split_at_mut(num_left);
         let rights = &*rights;
-        let workers = workers.into_iter().zip(crew::cut(lefts, width, left)).zip(mirrors).collect();
-        crew::step(workers, |_, ((worker, left), mirror): ((W, &mut [I]), &mut Rows<I>)| {
-            mirror.items_mut().copy_from_slice(rights);
-            scatter(worker, left, mirror)
+        let runs: Vec<Range<usize>> = left.iter().map(|run| self.cut.span(run.clone())).collect();
+        let workers = workers.into_iter().zip(crew::cut(lefts, width, &runs)).zip(copies).collect();
+        crew::step(workers, |_, ((worker, left), copy): ((W, &mut [I]), &mut Rows<I>)| {
+            copy.items_mut().copy_from_slice(rights);
+            scatter(worker, left, copy)
         })
     }
 
-    /// Changes vertices, a run of numbers, each by itself. Returns the workers' totals and times.
+    /// Changes the masters of a run of vertices, each by itself; mirrors are as they were. Returns the workers' totals and times.
     pub(crate) fn transform<T: Default + Send>(
         &mut self,
-        ids: Range<usize>,
-        change: impl Fn(usize, &mut [I], &mut T) + Sync,
+        vertices: Range<usize>,
+        change: impl Fn(&mut [I], &mut T) + Sync,
     ) -> Result<(Vec<T>, Vec<Spent>), Error> {
-        let width = self.vertices.width();
-        let mut parts = crew::parts(ids.len(), self.workers, |at| at as u64);
-        parts.iter_mut().for_each(|part| *part = ids.start + part.start..ids.start + part.end);
-        let rows = self.vertices.split_mut(&parts).into_iter().zip(parts.clone()).collect();
+        let Self { cut, rows, workers, .. } = self;
+        let (width, replicas) = (rows.width(), cut.span(vertices));
+        let mut parts = crew::parts(replicas.len(), *workers, |at| at as u64);
+        parts.iter_mut().for_each(|part| *part = replicas.start + part.start..replicas.start + part.end);
+        let rows = rows.split_mut(&parts).into_iter().zip(parts.clone()).collect();
+        let cut = &*cut;
         crew::step(rows, |_, (rows, part): (&mut [I], Range<usize>)| {
             let mut total = T::default();
-            part.zip(rows.chunks_exact_mut(width)).for_each(|(id, row)| change(id, row, &mut total));
+            let masters = part.zip(rows.chunks_exact_mut(width)).filter(|(replica, _)| cut.is_master(*replica));
+            masters.for_each(|(_, row)| change(row, &mut total));
             total
         })
     }
 
-    /// Scatters over the edges of right vertices, which change the left ends of these: each worker changes a run of left vertices, and
-    /// so looks at the edges of all. Returns the workers' totals and times.
+    /// Scatters over the edges of right vertices, which change the left ends of these, all of which are masters: each worker changes a run
+    /// of left vertices, and so looks at the edges of all. Returns the workers' totals and times.
     pub(crate) fn push<T: Default + Send>(
         &mut self,
         active: &[u32],
         push: impl Fn(&[I], &mut [I], E, &mut T) + Sync,
     ) -> Result<(Vec<T>, Vec<Spent>), Error> {
-        let Self { edges, vertices, workers, .. } = self;
-        let (num_left, width) = (edges[0].len(), vertices.width());
+        let Self { cut, edges, rows, workers, .. } = self;
+        let (num_left, width) = (edges[0].len(), rows.width());
         let parts = crew::parts(num_left, *workers, |at| edges[0].offsets[at]);
-        let (left, right) = vertices.items_mut().split_at_mut(num_left * width);
-        let (by_right, right) = (&edges[1], &*right);
+        let (left, right) = rows.items_mut().split_at_mut(num_left * width);
+        let active: Vec<usize> = active.iter().filter_map(|&id| cut.replica(id as usize)).collect();
+        let (active, by_right, right) = (&active, &edges[1], &*right);
         let workers = parts.iter().cloned().zip(crew::cut(left, width, &parts)).collect();
         crew::step(workers, |_, (part, rows): (Range<usize>, &mut [I])| {
             let mut total = T::default();
-            for id in active.iter().map(|&id| id as usize - num_left) {
+            for id in active.iter().map(|id| id - num_left) {
                 let from = &right[id * width..(id + 1) * width];
                 let (ends, data) = by_right.of(id);
                 for (&end, &edge) in ends.iter().zip(data) {
@@ -203,10 +255,34 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E
         })
     }
 
-    /// Returns the bytes of rows, sums and edges.
-    pub fn bytes(&self) -> u64 {
-        self.vertices.bytes() + self.sums.bytes() + self.edges.iter().map(Csr::bytes).sum::<u64>()
+    /// Tells what is known at the end, but for the `own_bytes` of a program.
+    pub fn finish(&self, own_bytes: u64) -> Finish {
+        let edges = self.edges.iter().map(Csr::bytes).sum::<u64>();
+        let memory_bytes = self.rows.bytes() + self.sums.bytes() + edges + own_bytes;
+        Finish { memory_bytes, replication_factor: self.cut.replication_factor(), ..Finish::default() }
     }
+}
+
+/// Gives mirrors among some replicas what their masters have.
+fn refresh<I: Pod>(
+    cut: &Cut,
+    replicas: impl Iterator<Item = usize> + Clone,
+    rows: &mut Rows<I>,
+) -> Result<Sent, Error> {
+    let write = |rows: &Rows<I>, replica, out: &mut Vec<u8>| add_bytes(rows.row(replica), out);
+    cut.to_mirrors(replicas, rows, write, |rows, replica, front| put(rows.row_mut(replica), front))
+}
+
+fn add_bytes<T: Pod>(row: &[T], out: &mut Vec<u8>) -> Result<(), Error> {
+    out.extend_from_slice(bytemuck::cast_slice(row));
+    Ok(())
+}
+
+/// Takes a row off the front of what another process sent.
+fn put<T: Pod>(row: &mut [T], front: &mut &[u8]) -> Result<(), Error> {
+    let bytes = take(front, size_of_val(row))?;
+    bytemuck::cast_slice_mut(row).copy_from_slice(bytes);
+    Ok(())
 }
 
 /// Returns the edges of the vertices before one, and a little for each of these.
@@ -224,8 +300,8 @@ struct Gather<'g, P: VertexProgram> {
     program: &'g P,
     edges: &'g [Csr<P::Edge>],
     others: &'g [usize],
-    vertices: &'g Rows<P::Item>,
-    active: Active<'g>,
+    rows: &'g Rows<P::Item>,
+    active: &'g Active<'g>,
     part: Range<usize>,
     sums: &'g mut [P::Sum],
 }
@@ -235,9 +311,9 @@ impl<P: VertexProgram> Kernel for Gather<'_, P> {
 
     #[inline(always)]
     fn run(self) {
-        let Self { program, edges, others, vertices, active, part, sums } = self;
+        let Self { program, edges, others, rows, active, part, sums } = self;
         sums.fill(bytemuck::Zeroable::zeroed());
-        let (rows, width) = (vertices.items(), vertices.width());
+        let (rows, width) = (rows.items(), rows.width());
         let row = |id: usize| &rows[id * width..(id + 1) * width];
         let left = edges[0].len();
         let sum_width = sums.len() / part.len().max(1);
@@ -255,7 +331,8 @@ impl<P: VertexProgram> Kernel for Gather<'_, P> {
 
 struct ApplyRows<'g, P: VertexProgram> {
     program: &'g P,
-    active: Active<'g>,
+    cut: &'g Cut,
+    active: &'g Active<'g>,
     part: Range<usize>,
     first: usize,
     widths: [usize; 2],
@@ -268,12 +345,14 @@ impl<P: VertexProgram> Kernel for ApplyRows<'_, P> {
 
     #[inline(always)]
     fn run(self) -> P::Total {
-        let Self { program, active, part, first, widths: [width, sum_width], rows, sums } = self;
+        let Self { program, cut, active, part, first, widths: [width, sum_width], rows, sums } = self;
         let mut total = P::Total::default();
         for (sum, at) in sums.chunks_exact(sum_width).zip(part) {
             let id = active.get(at);
-            let row = &mut rows[(id - first) * width..(id - first + 1) * width];
-            program.apply(id, row, sum, &mut total);
+            if cut.is_master(id) {
+                let row = &mut rows[(id - first) * width..(id - first + 1) * width];
+                program.apply(cut.vertex(id), row, sum, &mut total);
+            }
         }
         total
     }

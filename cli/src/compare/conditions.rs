@@ -1,5 +1,7 @@
 //! How all systems of a comparison ran: in how many processes, and connected by what.
 
+use std::collections::BTreeMap;
+
 use clap::ValueEnum;
 use megagrid_baselines::server::Gather;
 use serde::Serialize;
@@ -43,6 +45,9 @@ pub struct Conditions {
     /// Whether it then stored rows where they are used most; of several processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<bool>,
+    /// How gas and gas-faithful placed edges, where they ran in several processes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub cuts: BTreeMap<&'static str, &'static str>,
 }
 
 impl Conditions {
@@ -79,6 +84,7 @@ impl Conditions {
                 if placement { "where they are used most" } else { "where their numbers say, without placement" };
             format!("Rows of iterstore are stored {place}.")
         }));
+        notes.extend(self.cuts.iter().map(|(system, cut)| format!("Edges of {system} are placed by {cut}.")));
         notes
     }
 

@@ -24,6 +24,11 @@ pub trait Comparable: Trains {
     /// Whether all iterations access the same rows, which IterStore then gathers.
     const GATHERS: bool = true;
 
+    /// Tells whether edges change their left vertices on a baseline, which therefore keep all theirs in one process.
+    fn keeps_left(_: System) -> bool {
+        false
+    }
+
     /// Sets what a comparison decides.
     fn settle(_: &mut Self::Options) -> anyhow::Result<()> {
         Ok(())
@@ -229,6 +234,10 @@ impl Comparable for ImplicitFactorization {
 }
 
 impl Comparable for TopicModels {
+    fn keeps_left(system: System) -> bool {
+        is_gas(system)
+    }
+
     const COMPARED: &'static str = "Finds topics on several systems; the options of `lda`. With the dense sampler, fixed priors and \
         no annealing";
 
@@ -256,6 +265,10 @@ impl Comparable for TopicModels {
 }
 
 impl Comparable for Regression {
+    fn keeps_left(system: System) -> bool {
+        system == System::Gas
+    }
+
     const COMPARED: &'static str = "Fits a sparse logistic regression on several systems; the options of `blockpg`";
     const GATHERS: bool = false;
 

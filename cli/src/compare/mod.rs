@@ -16,7 +16,9 @@ mod table;
 use std::path::PathBuf;
 
 use clap::ArgMatches;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use megagrid_baselines::System as Baseline;
+use megagrid_partition::strategy::NAMES;
 
 use crate::entry::{self, Chosen, Entry, List, Trains, command, parsed};
 use crate::failure::usage;
@@ -36,13 +38,14 @@ use table::Comparison;
 /// The systems: megagrid; gas (gather, apply, scatter) and gas-faithful (the same as PowerGraph's toolkits do it); ps-naive (a
 /// parameter server with everything in it), lazytable (clients pull what is too old), essp (servers push), iterstore (accesses
 /// known beforehand) and geeps (mini-batches on devices, for mf by plain steps). All have the same reader, first values, threads
-/// and objective, and all but geeps the same kernels. With --processes megagrid and the parameter servers run in several processes.
+/// and objective, and all but geeps the same kernels. With --processes all but geeps run in several processes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   megagrid compare mf ratings.csv --repeat 5 --report mf.html
   megagrid compare pagerank links.txt.gz --systems megagrid,gas,iterstore --target 1e-6 -w 2
   megagrid compare lda docword.txt.gz --processes 4 -w 1 --report lda.html
   megagrid compare als plays.csv --dims 64 --systems megagrid,gas,ps-naive,lazytable,essp,iterstore
+  megagrid compare pagerank links.txt.gz --processes 4 -w 1 --systems megagrid,gas,gas-faithful --cut random
   sudo megagrid compare mf ratings.csv --processes 4 -w 1 --link 100Mbit
   megagrid compare mf ratings.csv --hosts node1,node2,me@node3 --ssh -w 4
   megagrid compare mf ratings.csv --gradient in-place --systems megagrid,lazytable,essp,iterstore
@@ -150,6 +153,10 @@ struct Options {
     /// Leave rows of iterstore on the servers that their numbers say, instead of placing them where they are used most; for several processes.
     #[arg(long)]
     no_placement: bool,
+    /// How gas and gas-faithful place edges on processes: random, grid, hdrf, hybrid, bicut or aweto [default: hybrid, as PowerLyra, for gas, and
+    /// grid, as PowerGraph, for gas-faithful; bicut where edges change documents or samples, which then keep all theirs].
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(NAMES).map(named))]
+    cut: Option<&'static str>,
     /// The objective to reach, whose time is measured [default: the worst with which any run ends].
     #[arg(long, value_name = "OBJECTIVE", allow_negative_numbers = true)]
     target: Option<f64>,
@@ -158,6 +165,11 @@ struct Options {
     one: Option<System>,
     #[arg(long, hide = true, requires = "one")]
     record: Option<PathBuf>,
+}
+
+/// Returns the strategy of a name that is one.
+fn named(name: String) -> &'static str {
+    NAMES.into_iter().find(|known| *known == name).unwrap_or(NAMES[0])
 }
 
 impl Options {
@@ -192,7 +204,8 @@ fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
                 System::Megagrid => train::conclude(train::observed(job, &training.common)?, &training.common),
                 System::Baseline(system) => {
                     let (gather, placement) = (options.gather.unwrap_or_default().into(), !options.no_placement);
-                    let how = baseline::How { gather, placement, others: others.as_ref() };
+                    let cut = options.cut.filter(|_| System::Baseline(system).is_gas());
+                    let how = baseline::How { gather, placement, cut, others: others.as_ref() };
                     baseline::run(system, job, &training.common, how)
                 }
                 System::GeePs => geeps::run(job, &training.common),
@@ -210,6 +223,9 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
         _ if processes > 1 && !system.has_processes() => Err("it runs in one process: leave out --processes"),
         System::Baseline(Baseline::PsNaive) if processes > 1 && common.run.slack.is_some_and(|slack| slack > 0) => {
             Err("in several processes it has no slack: leave out --slack, or --processes")
+        }
+        System::Baseline(system) if A::keeps_left(system) && options.cut.is_some_and(|cut| cut != "bicut") => {
+            Err("it does not cut the documents or samples that edges change: take --cut bicut")
         }
         System::Baseline(system) => A::runs_on(training, system),
         System::GeePs => A::runs_on_geeps(training),
@@ -229,7 +245,15 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
             )));
         }
     }
-    for (option, is_given) in [("--link", options.link.is_some()), ("--no-placement", options.no_placement)] {
+    if options.cut.is_some() && !systems.iter().any(System::is_gas) {
+        return Err(usage("--cut is for gas and gas-faithful, neither of which is among --systems"));
+    }
+    let of_processes = [
+        ("--link", options.link.is_some()),
+        ("--no-placement", options.no_placement),
+        ("--cut", options.cut.is_some()),
+    ];
+    for (option, is_given) in of_processes {
         if is_given && processes == 1 {
             return Err(usage(format!("{option} is between processes; say how many with --processes")));
         }
@@ -243,7 +267,14 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
     let runs = rounds.run(name, &systems, common.quiet)?;
     let gather = (has_iterstore && A::GATHERS).then(|| options.gather.unwrap_or_default());
     let placement = gather.filter(|_| processes > 1).map(|_| !options.no_placement);
-    let conditions = Conditions { processes, link, hosts: machines.hosts.clone(), gather, placement };
+    let cut_of = |system| match system {
+        System::Baseline(system) if A::keeps_left(system) => Some("bicut"),
+        System::Baseline(system) => system.cut().map(|default| options.cut.unwrap_or(default)),
+        _ => None,
+    };
+    let cuts = systems.iter().filter(|_| processes > 1);
+    let cuts = cuts.filter_map(|system| Some((system.name(), cut_of(system)?))).collect();
+    let conditions = Conditions { processes, link, hosts: machines.hosts.clone(), gather, placement, cuts };
     let comparison = Comparison::new(name, conditions, A::MAXIMIZES, options.target, runs);
     let json = serde_json::to_string_pretty(&comparison)? + "\n";
     common.say(&comparison.text())?;

@@ -37,7 +37,12 @@ impl System {
 
     /// Tells whether it can run in several processes.
     pub fn has_processes(self) -> bool {
-        !matches!(self, Self::Baseline(Baseline::Gas | Baseline::GasFaithful) | Self::GeePs)
+        self != Self::GeePs
+    }
+
+    /// Tells whether it is an engine of gather, apply and scatter.
+    pub fn is_gas(self) -> bool {
+        matches!(self, Self::Baseline(Baseline::Gas | Baseline::GasFaithful))
     }
 
     /// Returns how many lines a user writes for an algorithm on it; nothing for an unknown command, or where they are not

@@ -3,12 +3,14 @@
 
 use megagrid_algorithms::als::Config;
 use megagrid_partition::Side;
+use serde::{Deserialize, Serialize};
 
 use super::job::Job;
+use crate::gas::cut::own;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
-use crate::{Error, Finish, Run};
+use crate::{Error, Finish, Run, System};
 
 struct Solve {
     config: Config,
@@ -19,6 +21,7 @@ struct Solve {
 }
 
 /// The normal equations of a vertex, over its edges.
+#[derive(Serialize, Deserialize)]
 struct Equations {
     matrix: Vec<f64>,
     right: Vec<f64>,
@@ -88,56 +91,52 @@ pub struct Trainer<'j> {
 }
 
 impl<'j> Trainer<'j> {
-    pub fn new(job: &Job<'j>, run: &Run) -> Self {
+    pub fn new(job: &Job<'j>, run: &Run) -> Result<Self, Error> {
         let Job { feedback, config } = *job;
         let (items, gramian) = job.first(run.seed);
         let factor = |item| items.row(item).iter().copied().map(f64::from).collect();
         let mut vertices = vec![vec![0.0; items.width()]; feedback.num_left];
         vertices.extend((0..items.len()).map(factor));
-        let mut gas = Faithful::new(feedback, |edge| feedback.data[edge], vertices, run.workers);
+        let own = own(feedback, &*run.strategy(System::GasFaithful)?, &run.processes);
+        let mut gas = Faithful::new(&own, |edge| own.data[edge], vertices, (run.workers, &run.processes))?;
         (0..feedback.num_left).for_each(|user| gas.signal(user, ()));
         let rhos = [Side::Left, Side::Right].map(|side| job.rhos(side)).concat();
-        Self { job: *job, gas, program: Solve { config, rhos, gramian } }
+        Ok(Self { job: *job, gas, program: Solve { config, rhos, gramian } })
     }
 
-    /// Returns the factors of a side.
-    fn factors(&self, side: Side) -> &[Vec<f64>] {
-        let (users, items) = self.gas.vertices.split_at(self.job.len(Side::Left));
-        if side == Side::Left { users } else { items }
+    /// Returns the numbers of a factor.
+    fn width(&self) -> usize {
+        self.program.gramian.len().isqrt()
     }
 }
 
 impl job::Trainer for Trainer<'_> {
     /// Two supersteps: users, then items.
     fn iterate(&mut self, _: u64) -> Result<Cost, Error> {
-        let (mut all, mut messages) = (Vec::new(), 0);
+        let (mut all, num_users) = (Vec::new(), self.job.len(Side::Left));
         for side in [Side::Left, Side::Right] {
-            let (spent, sent) = self.gas.superstep(&self.program)?;
-            all.push(Cost::of(spent));
-            messages += sent;
+            all.push(self.gas.superstep(&self.program)?);
             let mut gramian = vec![0.0; self.program.gramian.len()];
-            for factor in self.factors(side) {
+            for (_, factor) in self.gas.masters().filter(|(id, _)| (*id < num_users) == (side == Side::Left)) {
                 let products = factor.iter().flat_map(|a| factor.iter().map(move |b| a * b));
                 gramian.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
             }
+            self.gas.cut().processes().add(&mut gramian)?;
             self.program.gramian = gramian;
         }
-        Ok(Cost { messages, ..Cost::sum(&all) })
+        Ok(Cost::sum(&all))
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
-        let rows = [Side::Left, Side::Right].map(|side| {
-            let factors = self.factors(side);
-            let mut rows = Rows::<f32>::zeros(factors.len(), factors.first().map_or(0, Vec::len));
-            let values = rows.items_mut().iter_mut().zip(factors.iter().flatten());
-            values.for_each(|(into, &value)| *into = value as f32);
-            rows
-        });
-        self.job.measure(|side, id| rows[side as usize].row(id))
+        let (width, num_users) = (self.width(), self.job.len(Side::Left));
+        let mut rows = Rows::<f32>::zeros(self.gas.cut().num_vertices(), width);
+        self.gas.visit_all(|id, factor| {
+            rows.row_mut(id).iter_mut().zip(factor).for_each(|(into, &value)| *into = value as f32);
+        })?;
+        self.job.measure(|side, id| rows.row(if side == Side::Left { id } else { num_users + id }))
     }
 
     fn finish(&self) -> Finish {
-        let factors = self.gas.vertices.iter().map(|factor| size_of_val(&factor[..]) as u64).sum::<u64>();
-        Finish { memory_bytes: self.gas.bytes() + factors, ..Finish::default() }
+        self.gas.finish(8 * self.width(), 0)
     }
 }

@@ -11,9 +11,10 @@ use megagrid_stages::simd::{RowKernel, Vector, row_kernel};
 use megagrid_stages::{ROW_ALIGN, row_width};
 
 use super::job::Job;
+use crate::gas::cut::own;
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
-use crate::{Error, Finish, Run};
+use crate::{Error, Finish, Run, System};
 
 /// Sums are a block's matrix, in tiles of which those on and above the diagonal count, and its gradient.
 struct Solve {
@@ -114,15 +115,21 @@ pub struct Trainer<'j> {
 }
 
 impl<'j> Trainer<'j> {
-    pub fn new(job: &Job<'j>, run: &Run) -> Self {
+    pub fn new(job: &Job<'j>, run: &Run) -> Result<Self, Error> {
         let Job { feedback, config } = *job;
         let (width, block) = (row_width(config.dims), config.block_width());
-        let mut gas = Gas::new(feedback, |edge| feedback.data[edge], [width, block * block + block], run.workers);
+        let own = own(feedback, &*run.strategy(System::Gas)?, &run.processes);
+        let widths = [width, block * block + block];
+        let mut gas = Gas::new(&own, |edge| own.data[edge], widths, (run.workers, &run.processes))?;
         let (items, gramian) = job.first(run.seed);
-        gas.vertices.items_mut()[feedback.num_left * width..].copy_from_slice(items.items());
+        for item in 0..items.len() {
+            if let Some(row) = gas.row_mut(feedback.num_left + item) {
+                row.copy_from_slice(items.row(item));
+            }
+        }
         let rhos = [Side::Left, Side::Right].map(|side| job.rhos(side)).concat();
         let of_others = OfSide::new(gramian, 0.0, &config);
-        Self { job: *job, gas, program: Solve { config, rhos, of_others, block: 0..0, is_last: false } }
+        Ok(Self { job: *job, gas, program: Solve { config, rhos, of_others, block: 0..0, is_last: false } })
     }
 
     /// Solves for the vertices of a side.
@@ -134,15 +141,16 @@ impl<'j> Trainer<'j> {
         for first in (0..width).step_by(block) {
             program.block = first..(first + block).min(width);
             program.is_last = program.block.end == width;
-            let (found, spent) = gas.superstep(program, active)?;
+            let (found, cost) = gas.superstep(program, active.clone())?;
             totals = found;
-            all.push(Cost::of(spent));
+            all.push(cost);
         }
         let mut gramian = vec![0.0; (width * ROW_ALIGN).pow(2)];
         for Total { gramian: part, rows, .. } in &mut totals {
             rows.flush(part);
             gramian.iter_mut().zip(part).for_each(|(sum, part)| *sum += *part);
         }
+        gas.cut().processes().add(&mut gramian)?;
         program.of_others = OfSide::new(gramian, 0.0, &job.config);
         Ok(Cost::sum(&all))
     }
@@ -154,11 +162,11 @@ impl job::Trainer for Trainer<'_> {
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
-        let (rows, num_users) = (&self.gas.vertices, self.job.len(Side::Left));
+        let (rows, num_users) = (self.gas.all_rows()?, self.job.len(Side::Left));
         self.job.measure(|side, id| rows.row(if side == Side::Left { id } else { num_users + id }))
     }
 
     fn finish(&self) -> Finish {
-        Finish { memory_bytes: self.gas.bytes(), ..Finish::default() }
+        self.gas.finish(0)
     }
 }

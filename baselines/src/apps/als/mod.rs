@@ -23,8 +23,8 @@ pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Resu
         return Err(Error::Unsupported { system: system.name(), what: "slack", advice: "take a slack of 0" });
     }
     match system {
-        System::Gas => train(gas::Trainer::new(job, run), run, report),
-        System::GasFaithful => train(faithful::Trainer::new(job, run), run, report),
+        System::Gas => train(gas::Trainer::new(job, run)?, run, report),
+        System::GasFaithful => train(faithful::Trainer::new(job, run)?, run, report),
         System::PsNaive => train(server::Trainer::new(job, run, Naive::new(run)?)?, run, report),
         _ => train(server::Trainer::new(job, run, Tablets::new(system, run)?)?, run, report),
     }

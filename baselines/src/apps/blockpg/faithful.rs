@@ -4,16 +4,19 @@ use std::sync::{Mutex, PoisonError};
 
 use bytemuck::Zeroable;
 use megagrid_algorithms::blockpg::{
-    Aim, Damp, Derivatives, Differentiate, Land, Leap, Limit, Plan, Settle, State, Step, Survey, Totals,
+    Aim, BlockPg, Damp, Derivatives, Differentiate, Land, Leap, Limit, Margin, Plan, Settle, State, Step, Survey,
+    Totals,
 };
 use megagrid_stages::{Add, Aggregate, Exchange, GlobalSync, Read, Total};
 
 use super::data::{Data, is_visited, loss, sync};
 use super::gas::{Vertex, context};
 use crate::crew::lock;
+use crate::gas::cut::own;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost, Measured};
-use crate::{Error, Finish, Run};
+use crate::processes::Processes;
+use crate::{Error, Finish, Run, System};
 
 struct Descend {
     num_samples: usize,
@@ -24,10 +27,11 @@ struct Descend {
 }
 
 impl Descend {
-    /// Lets the total since the last one be looked at.
-    fn sync(&mut self, stage: &impl GlobalSync<megagrid_algorithms::blockpg::BlockPg>) {
+    /// Lets the total of all processes since the last one be looked at.
+    fn sync(&mut self, stage: &impl GlobalSync<BlockPg>, processes: &Processes) -> Result<(), Error> {
         let total = std::mem::take(self.total.get_mut().unwrap_or_else(PoisonError::into_inner));
-        sync(stage, vec![total], &mut self.state);
+        sync(stage, processes.gather(total)?, &mut self.state);
+        Ok(())
     }
 }
 
@@ -36,6 +40,10 @@ impl VertexProgram for Descend {
     type Edge = f32;
     type Gather = Vec<f64>;
     type Message = Vec<f64>;
+
+    fn message_bytes(&self) -> u64 {
+        16
+    }
 
     fn phases(&self, id: usize) -> [bool; 2] {
         let is_feature = id >= self.num_samples;
@@ -89,7 +97,7 @@ pub struct Trainer<'j> {
 }
 
 impl<'j> Trainer<'j> {
-    pub fn new(data: Data<'j>, run: &Run) -> Self {
+    pub fn new(data: Data<'j>, run: &Run) -> Result<Self, Error> {
         let num_samples = data.margins.len();
         let mut vertices = vec![Vertex::zeroed(); num_samples + data.regions.len()];
         for (vertex, &margin) in vertices.iter_mut().zip(&data.margins) {
@@ -98,44 +106,64 @@ impl<'j> Trainer<'j> {
         for (feature, vertex) in vertices[num_samples..].iter_mut().enumerate() {
             (vertex.region, vertex.weight) = (data.regions[feature], data.weights[feature]);
         }
-        let gas = Faithful::new(&data.values, |edge| data.values.data[edge], vertices, run.workers);
+        let own = own(&data.values, &*run.strategy(System::GasFaithful)?, &run.processes);
+        let gas = Faithful::new(&own, |edge| own.data[edge], vertices, (run.workers, &run.processes))?;
+        drop(own);
         let state = data.job.config.state();
-        Self { data, gas, program: Descend { num_samples, state, total: Mutex::default(), leaps: false } }
+        Ok(Self { data, gas, program: Descend { num_samples, state, total: Mutex::default(), leaps: false } })
     }
 
-    /// Runs a superstep of features, and one of the samples that these signal.
-    fn supersteps(&mut self, features: impl Iterator<Item = usize>, costs: &mut Vec<Cost>) -> Result<(), Error> {
-        features.for_each(|feature| self.gas.signal(self.program.num_samples + feature, Vec::new()));
+    /// Runs a superstep of those features that `visits` holds for, and one of the samples that these signal.
+    fn supersteps(
+        &mut self,
+        features: impl Iterator<Item = usize>,
+        visits: impl Fn(&Vertex, &State) -> bool,
+        costs: &mut Vec<Cost>,
+    ) -> Result<(), Error> {
+        let Self { gas, program, .. } = self;
+        for id in features.map(|feature| program.num_samples + feature) {
+            if gas.vertex(id).is_some_and(|vertex| visits(vertex, &program.state)) {
+                gas.signal(id, Vec::new());
+            }
+        }
         for _ in 0..2 {
-            let (spent, messages) = self.gas.superstep(&self.program)?;
-            costs.push(Cost { workers: spent, messages, sent_bytes: 16 * messages });
+            costs.push(gas.superstep(program)?);
         }
         Ok(())
     }
 
     fn leap(&mut self, costs: &mut Vec<Cost>) -> Result<(), Error> {
-        let (num_samples, none) = (self.program.num_samples, Derivatives::default());
+        let none = Derivatives::default();
+        let processes = &self.gas.cut().processes().clone();
+        let samples = 0..self.program.num_samples;
+        let features = samples.end..self.gas.cut().num_vertices();
+        let Self { gas, program: Descend { state, .. }, .. } = self;
         let mut total = Totals::default();
-        let (samples, features) = self.gas.vertices.split_at_mut(num_samples);
-        samples.iter_mut().for_each(|vertex| vertex.sample(&Settle, &mut context(&mut total, &self.program.state)));
-        for vertex in &*features {
+        for vertex in gas.masters_mut(samples.clone()) {
+            vertex.sample(&Settle, &mut context(&mut total, state));
+        }
+        for vertex in gas.masters_mut(features.clone()) {
             Aim.aggregate(Total { sync: &vertex.weight, master: &vertex.region }, &mut total);
         }
-        sync(&Aim, vec![total], &mut self.program.state);
-        let (mut total, state) = (Totals::default(), &self.program.state);
-        features.iter_mut().for_each(|vertex| vertex.feature(&Plan, &none, &mut context(&mut total, state)));
-        sync(&Limit, vec![total], &mut self.program.state);
-        let (mut total, state) = (Totals::default(), &self.program.state);
-        features.iter_mut().for_each(|vertex| vertex.feature(&Leap, &none, &mut context(&mut total, state)));
-        let changed: Vec<usize> = (0..features.len()).filter(|&feature| features[feature].change != 0.0).collect();
+        sync(&Aim, processes.gather(total)?, state);
+        let mut total = Totals::default();
+        for vertex in gas.masters_mut(features.clone()) {
+            vertex.feature(&Plan, &none, &mut context(&mut total, state));
+        }
+        sync(&Limit, processes.gather(total)?, state);
+        for vertex in gas.masters_mut(features.clone()) {
+            vertex.feature(&Leap, &none, &mut context(&mut Totals::default(), state));
+        }
+        costs.push(gas.refresh(0..features.end)?);
         self.program.leaps = true;
-        self.supersteps(changed.into_iter(), costs)?;
+        self.supersteps(0..features.len(), |feature, _| feature.change != 0.0, costs)?;
         self.program.leaps = false;
-        let state = &self.program.state;
-        let samples = &mut self.gas.vertices[..num_samples];
-        samples.iter_mut().for_each(|vertex| vertex.sample(&Land, &mut context(&mut total, state)));
-        self.program.sync(&Survey);
-        Ok(())
+        let Self { gas, program: Descend { state, .. }, .. } = self;
+        for vertex in gas.masters_mut(samples.clone()) {
+            vertex.sample(&Land, &mut context(&mut Totals::default(), state));
+        }
+        costs.push(gas.refresh(samples)?);
+        self.program.sync(&Survey, processes)
     }
 }
 
@@ -143,25 +171,25 @@ impl job::Trainer for Trainer<'_> {
     fn iterate(&mut self, iteration: u64) -> Result<Cost, Error> {
         let mut costs = Vec::new();
         for block in self.data.blocks(iteration) {
-            let features = &self.gas.vertices[self.program.num_samples..];
-            let state = &self.program.state;
-            let visited = block.into_iter().map(|feature| feature as usize);
-            let visited: Vec<usize> = visited.filter(|&feature| is_visited(&features[feature].weight, state)).collect();
-            self.supersteps(visited.into_iter(), &mut costs)?;
-            self.program.sync(&Damp);
+            let features = block.into_iter().map(|feature| feature as usize);
+            self.supersteps(features, |feature, state| is_visited(&feature.weight, state), &mut costs)?;
+            self.program.sync(&Damp, self.gas.cut().processes())?;
         }
         self.leap(&mut costs)?;
         Ok(Cost::sum(&costs))
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
-        let (samples, features) = self.gas.vertices.split_at(self.program.num_samples);
-        let weights: Vec<f64> = features.iter().map(|vertex| vertex.weight.value).collect();
-        let violation = self.program.state.last.optimality.violation;
-        Ok(self.data.measure(loss(samples.iter().map(|vertex| &vertex.margin)), &weights, violation))
+        let num_samples = self.program.num_samples;
+        let (mut margins, mut weights) = (vec![Margin::default(); num_samples], vec![0.0; self.data.regions.len()]);
+        self.gas.visit_all(|id, vertex| match id.checked_sub(num_samples) {
+            None => margins[id] = vertex.margin,
+            Some(feature) => weights[feature] = vertex.weight.value,
+        })?;
+        Ok(self.data.measure(loss(margins.iter()), &weights, self.program.state.last.optimality.violation))
     }
 
     fn finish(&self) -> Finish {
-        Finish { memory_bytes: self.gas.bytes(), ..Finish::default() }
+        self.gas.finish(0, 0)
     }
 }

@@ -7,9 +7,13 @@ use megagrid_algorithms::blockpg::{
     Aim, BlockPg, Damp, Derivatives, Differentiate, Feature, Land, Leap, Limit, Margin, Parabola, Plan, Region, Sample,
     Settle, Shift, State, Step, Survey, Totals, Weight,
 };
+use megagrid_partition::Side;
+use megagrid_partition::strategy::BiCut;
 use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, Master, Read, Total, Update};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::data::{Data, is_visited, join, loss, sync};
+use crate::gas::cut::own;
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run};
@@ -24,6 +28,20 @@ pub(super) struct Vertex {
     pub region: Region,
     /// The weight's last change.
     pub change: f64,
+}
+
+/// As the bytes that it is.
+impl Serialize for Vertex {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(bytemuck::bytes_of(self))
+    }
+}
+
+impl<'de> Deserialize<'de> for Vertex {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let bytes = Vec::<u8>::deserialize(from)?;
+        bytemuck::try_pod_read_unaligned(&bytes).map_err(serde::de::Error::custom)
+    }
 }
 
 impl Vertex {
@@ -91,18 +109,25 @@ pub struct Trainer<'j> {
 }
 
 impl<'j> Trainer<'j> {
-    pub fn new(data: Data<'j>, run: &Run) -> Self {
+    /// Takes what is to be fitted; samples have all their values in one process, as features push to them.
+    pub fn new(data: Data<'j>, run: &Run) -> Result<Self, Error> {
+        let strategy = BiCut { favourite: Some(Side::Left), seed: run.seed };
+        let own = own(&data.values, &strategy, &run.processes);
         let mut gas =
-            Gas::<Vertex, f32, Derivatives>::new(&data.values, |edge| data.values.data[edge], [1, 1], run.workers);
-        let (samples, features) = gas.vertices.items_mut().split_at_mut(data.margins.len());
-        for (vertex, &margin) in samples.iter_mut().zip(&data.margins) {
-            (vertex.margin, vertex.parabola) = (margin, margin.parabola());
+            Gas::<Vertex, f32, Derivatives>::new(&own, |edge| own.data[edge], [1, 1], (run.workers, &run.processes))?;
+        for (sample, &margin) in data.margins.iter().enumerate() {
+            if let Some([vertex]) = gas.row_mut(sample) {
+                (vertex.margin, vertex.parabola) = (margin, margin.parabola());
+            }
         }
-        for (feature, vertex) in features.iter_mut().enumerate() {
-            (vertex.region, vertex.weight) = (data.regions[feature], data.weights[feature]);
+        for (feature, (&region, &weight)) in data.regions.iter().zip(&data.weights).enumerate() {
+            if let Some([vertex]) = gas.row_mut(data.margins.len() + feature) {
+                (vertex.region, vertex.weight) = (region, weight);
+            }
         }
+        drop(own);
         let block = Block { state: data.job.config.state() };
-        Self { data, gas, block }
+        Ok(Self { data, gas, block })
     }
 
     fn samples(&self) -> Range<usize> {
@@ -110,46 +135,53 @@ impl<'j> Trainer<'j> {
     }
 
     fn features(&self) -> Range<usize> {
-        self.data.margins.len()..self.gas.vertices.len()
+        self.data.margins.len()..self.gas.cut().num_vertices()
+    }
+
+    /// Returns those of some features, of which there are replicas here, that `is` holds for.
+    fn those(&self, ids: impl Iterator<Item = u32>, is: impl Fn(&Vertex) -> bool) -> Vec<u32> {
+        ids.filter(|&id| self.gas.row(id as usize).is_some_and(|row| is(&row[0]))).collect()
     }
 
     fn run_block(&mut self, block: &[u32], spent: &mut Vec<Cost>) -> Result<(), Error> {
-        let (first, state) = (self.data.margins.len() as u32, &self.block.state);
-        let row = |id: u32| &self.gas.vertices.items()[id as usize];
+        let first = self.data.margins.len() as u32;
         let ids = block.iter().map(|feature| first + feature);
-        let visited: Vec<u32> = ids.clone().filter(|&id| is_visited(&row(id).weight, state)).collect();
-        let (mut totals, stepped) = self.gas.superstep(&self.block, Active::These(&visited))?;
-        let row = |id: u32| &self.gas.vertices.items()[id as usize];
-        let changed: Vec<u32> = ids.filter(|&id| row(id).change != 0.0).collect();
+        let state = &self.block.state;
+        let visited = self.those(ids.clone(), |vertex| is_visited(&vertex.weight, state));
+        let (mut totals, stepped) = self.gas.superstep(&self.block, Active::These(visited.into()))?;
+        let changed = self.those(ids, |vertex| vertex.change != 0.0);
         let state = &self.block.state;
         let (fell, pushed) =
             self.gas.push(&changed, |feature, sample, x, total| shift(feature, sample, x, total, state))?;
         join(&mut totals, fell);
+        let totals = self.gas.cut().processes().gather(totals)?.concat();
         sync(&Damp, totals, &mut self.block.state);
-        spent.extend([Cost::of(stepped), Cost::of(pushed)]);
+        spent.extend([stepped, Cost::of(pushed)]);
         Ok(())
     }
 
     fn leap(&mut self, spent: &mut Vec<Cost>) -> Result<(), Error> {
         let (samples, features) = (self.samples(), self.features());
         let Self { gas, block: Block { state }, .. } = self;
+        let processes = &gas.cut().processes().clone();
         let none = Derivatives::default();
         let (mut totals, a) =
-            gas.transform(samples.clone(), |_, row, total| row[0].sample(&Settle, &mut context(total, state)))?;
-        let (more, b) = gas.transform(features.clone(), |_, row, total| {
+            gas.transform(samples.clone(), |row, total| row[0].sample(&Settle, &mut context(total, state)))?;
+        let (more, b) = gas.transform(features.clone(), |row, total| {
             Aim.aggregate(Total { sync: &row[0].weight, master: &row[0].region }, total);
         })?;
         join(&mut totals, more);
-        sync(&Aim, totals, state);
+        sync(&Aim, processes.gather(totals)?.concat(), state);
         let (totals, c) =
-            gas.transform(features.clone(), |_, row, total| row[0].feature(&Plan, &none, &mut context(total, state)))?;
-        sync(&Limit, totals, state);
+            gas.transform(features.clone(), |row, total| row[0].feature(&Plan, &none, &mut context(total, state)))?;
+        sync(&Limit, processes.gather(totals)?.concat(), state);
         let (_, d) =
-            gas.transform(features.clone(), |_, row, total| row[0].feature(&Leap, &none, &mut context(total, state)))?;
-        let changed: Vec<u32> =
-            features.filter(|&id| gas.vertices.items()[id].change != 0.0).map(|id| id as u32).collect();
+            gas.transform(features.clone(), |row, total| row[0].feature(&Leap, &none, &mut context(total, state)))?;
+        spent.push(gas.refresh(features.clone())?);
+        let changed = self.those(features.map(|id| id as u32), |vertex| vertex.change != 0.0);
+        let Self { gas, block: Block { state }, .. } = self;
         let (_, e) = gas.push(&changed, |feature, sample, x, total| shift(feature, sample, x, total, state))?;
-        let (_, f) = gas.transform(samples, |_, row, total| row[0].sample(&Land, &mut context(total, state)))?;
+        let (_, f) = gas.transform(samples, |row, total| row[0].sample(&Land, &mut context(total, state)))?;
         sync(&Survey, Vec::new(), state);
         spent.extend([a, b, c, d, e, f].map(Cost::of));
         Ok(())
@@ -167,13 +199,14 @@ impl job::Trainer for Trainer<'_> {
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
-        let (samples, features) = self.gas.vertices.items().split_at(self.data.margins.len());
+        let rows = self.gas.all_rows()?;
+        let (samples, features) = rows.items().split_at(self.data.margins.len());
         let weights: Vec<f64> = features.iter().map(|vertex| vertex.weight.value).collect();
         let violation = self.block.state.last.optimality.violation;
         Ok(self.data.measure(loss(samples.iter().map(|vertex| &vertex.margin)), &weights, violation))
     }
 
     fn finish(&self) -> Finish {
-        Finish { memory_bytes: self.gas.bytes(), ..Finish::default() }
+        self.gas.finish(0)
     }
 }

@@ -23,10 +23,13 @@ pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Resu
     if run.slack > 0 {
         return Err(Error::Unsupported { system: system.name(), what: "slack", advice: "take a slack of 0" });
     }
+    if system == System::Gas {
+        run.keeps_left(system)?;
+    }
     let data = Data::new(job, run)?;
     match system {
-        System::Gas => train(gas::Trainer::new(data, run), run, report),
-        System::GasFaithful => train(faithful::Trainer::new(data, run), run, report),
+        System::Gas => train(gas::Trainer::new(data, run)?, run, report),
+        System::GasFaithful => train(faithful::Trainer::new(data, run)?, run, report),
         System::PsNaive => train(server::Trainer::new(data, Naive::new(run)?, run)?, run, report),
         _ => train(server::Trainer::new(data, Tablets::new(system, run)?, run)?, run, report),
     }

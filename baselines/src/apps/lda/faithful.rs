@@ -64,10 +64,11 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    pub fn new(corpus: Corpus) -> Self {
+    /// Takes a corpus, of which each process has documents with all their edges.
+    pub fn new(corpus: Corpus) -> Result<Self, Error> {
         let (width, workers) = (row_width(corpus.config.num_topics), corpus.parts.len());
         let vertices = (0..corpus.edges.num_left + corpus.num_words()).map(|_| Mutex::new(vec![0.0; width])).collect();
-        let gas = Faithful::new(&corpus.edges, |edge| edge as u32, vertices, workers);
+        let gas = Faithful::new(&corpus.edges, |edge| edge as u32, vertices, (workers, &corpus.processes))?;
         let tokens = corpus.edges.data.iter().map(|&count| Mutex::new(vec![UNASSIGNED; count as usize])).collect();
         let program = Draw {
             sample: corpus.sample(),
@@ -77,7 +78,7 @@ impl Trainer {
             topics: corpus.topics(),
             seeds: vec![0; workers],
         };
-        Self { corpus, gas, program }
+        Ok(Self { corpus, gas, program })
     }
 }
 
@@ -85,29 +86,34 @@ impl job::Trainer for Trainer {
     fn iterate(&mut self, iteration: u64) -> Result<Cost, Error> {
         let Self { corpus, gas, program } = self;
         program.seeds = (0..program.seeds.len()).map(|worker| corpus.seed(worker, 0, iteration)).collect();
-        (0..gas.vertices.len()).for_each(|id| gas.signal(id, ()));
-        let (spent, messages) = gas.superstep(program)?;
+        (0..gas.cut().num_vertices()).for_each(|id| gas.signal(id, ()));
+        let cost = gas.superstep(program)?;
         let mut total = Worker::default();
         for context in &mut program.contexts {
             total.combine(context.get_mut().unwrap_or_else(PoisonError::into_inner));
         }
+        let total = corpus.processes.combine(total)?;
         GlobalSync::<Lda<Dense>>::apply(&MergeTotals, total, &mut program.topics);
         end_iteration(&corpus.config, &mut program.topics);
-        Ok(Cost { messages, ..Cost::of(spent) })
+        Ok(cost)
     }
 
+    /// Counts tokens: replicas know only what they have drawn since the superstep.
     fn measure(&mut self) -> Result<Measured, Error> {
-        let mut rows = Rows::<f32>::zeros(self.gas.vertices.len(), self.program.width);
-        for (id, vertex) in self.gas.vertices.iter().enumerate() {
-            rows.row_mut(id).copy_from_slice(&lock(vertex));
+        let edges = &self.corpus.edges;
+        let mut rows = Rows::<f32>::zeros(edges.num_left + edges.num_right, self.program.width);
+        for ((&document, &word), tokens) in edges.left.iter().zip(&edges.right).zip(&self.program.tokens) {
+            for &topic in &*lock(tokens) {
+                rows.row_mut(document as usize)[usize::from(topic)] += 1.0;
+                rows.row_mut(edges.num_left + word as usize)[usize::from(topic)] += 1.0;
+            }
         }
-        let num_documents = self.corpus.edges.num_left;
-        let word = |word| rows.row(num_documents + word);
+        self.corpus.processes.add(&mut rows.items_mut()[edges.num_left * self.program.width..])?;
+        let word = |word| rows.row(edges.num_left + word);
         self.corpus.measure(&self.program.topics, |document| rows.row(document), word)
     }
 
     fn finish(&self) -> Finish {
-        let vectors = (self.gas.vertices.len() * self.program.width * 4) as u64;
-        Finish { memory_bytes: self.gas.bytes() + vectors + self.corpus.bytes(), ..Finish::default() }
+        self.gas.finish(4 * self.program.width, self.corpus.bytes())
     }
 }

@@ -1,5 +1,7 @@
 //! LDA on [`Gas`] as PowerGraph's toolkit has it: vertices scatter, which draws topics along edges, then gather their counts from the edges.
 
+use std::borrow::Cow;
+
 use megagrid_algorithms::lda::dense::{Dense, Sample};
 use megagrid_algorithms::lda::{Lda, MergeTotals, Topics, Worker};
 use megagrid_stages::simd::{Kernel, Level};
@@ -41,6 +43,8 @@ struct Scatter<'s> {
     corpus: &'s Corpus,
     sample: &'s Sample,
     worker: usize,
+    /// The first replica among its documents.
+    first_document: usize,
     tokens: &'s mut [u16],
     documents: &'s mut [f32],
     words: &'s mut Rows<f32>,
@@ -53,10 +57,9 @@ impl Kernel for Scatter<'_> {
     #[inline(always)]
     fn run(mut self) {
         let (part, width) = (self.corpus.parts[self.worker].clone(), self.words.width());
-        let first_document = self.corpus.documents[self.worker].start;
         let first_token = self.corpus.offsets[part.start];
         for edge in part {
-            let document = (self.corpus.edges.left[edge] as usize - first_document) * width;
+            let document = (self.corpus.edges.left[edge] as usize - self.first_document) * width;
             let word = self.words.row_mut(self.corpus.edges.right[edge] as usize);
             let tokens = self.corpus.offsets[edge] - first_token..self.corpus.offsets[edge + 1] - first_token;
             let document = &mut self.documents[document..document + width];
@@ -71,58 +74,65 @@ pub struct Trainer {
     gas: Gas<f32, u32, f32>,
     tokens: Vec<u16>,
     /// Each worker's copies of words.
-    mirrors: Vec<Rows<f32>>,
+    copies: Vec<Rows<f32>>,
     contexts: Vec<Worker<Dense>>,
     topics: Topics,
     level: Level,
 }
 
 impl Trainer {
-    pub fn new(corpus: Corpus) -> Self {
+    /// Takes a corpus, of which each process has documents with all their edges.
+    pub fn new(mut corpus: Corpus) -> Result<Self, Error> {
         let (width, workers) = (row_width(corpus.config.num_topics), corpus.parts.len());
-        Self {
+        let gas = Gas::new(&corpus.edges, |edge| edge as u32, [width, width], (workers, &corpus.processes))?;
+        let copies = Rows::zeros(gas.cut().len() - gas.cut().num_left(), width);
+        if let Cow::Owned(local) = gas.cut().local(&corpus.edges) {
+            (corpus.edges.left, corpus.edges.right) = (local.left, local.right);
+        }
+        Ok(Self {
             sample: corpus.sample(),
-            gas: Gas::new(&corpus.edges, |edge| edge as u32, [width, width], workers),
+            gas,
             tokens: corpus.unassigned(),
-            mirrors: (0..workers).map(|_| Rows::zeros(corpus.num_words(), width)).collect(),
+            copies: vec![copies; workers],
             contexts: (0..workers).map(|_| Worker::default()).collect(),
             topics: corpus.topics(),
             level: Level::detect(),
             corpus,
-        }
+        })
     }
 }
 
 impl job::Trainer for Trainer {
     fn iterate(&mut self, iteration: u64) -> Result<Cost, Error> {
-        let Self { corpus, sample, gas, tokens, mirrors, contexts, topics, level } = self;
+        let Self { corpus, sample, gas, tokens, copies, contexts, topics, level } = self;
         let parts: Vec<_> =
             corpus.parts.iter().map(|part| corpus.offsets[part.start]..corpus.offsets[part.end]).collect();
         let tokens_of = crew::cut(tokens, 1, &parts).into_iter().zip(contexts.iter_mut()).enumerate();
-        let workers = tokens_of.map(|(worker, (tokens, context))| (worker, tokens, context)).collect();
+        let first = |worker: usize| gas.cut().span(corpus.documents[worker].clone()).start;
+        let workers = tokens_of.map(|(worker, (tokens, context))| (worker, first(worker), tokens, context)).collect();
         let global = &*topics;
         let (_, scattered) =
-            gas.scatter(&corpus.documents, workers, mirrors, |(worker, tokens, context), documents, words| {
+            gas.scatter(&corpus.documents, workers, copies, |(worker, first, tokens, context), documents, words| {
                 let seed = corpus.seed(worker, 0, iteration);
                 let cx = Context { worker: context, global, iteration, seed };
-                level.run(Scatter { corpus, sample, worker, tokens, documents, words, cx });
+                level.run(Scatter { corpus, sample, worker, first_document: first, tokens, documents, words, cx });
             })?;
         let mut total = Worker::default();
         contexts.iter_mut().for_each(|context| total.combine(context));
-        GlobalSync::<Lda<Dense>>::apply(&MergeTotals, total, topics);
+        GlobalSync::<Lda<Dense>>::apply(&MergeTotals, corpus.processes.combine(total)?, topics);
         end_iteration(&corpus.config, topics);
         let count = Count { topics: tokens, offsets: &corpus.offsets };
         let (_, gathered) = gas.superstep(&count, Active::All)?;
-        Ok(Cost::sum(&[Cost::of(scattered), Cost::of(gathered)]))
+        Ok(Cost::sum(&[Cost::of(scattered), gathered]))
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
-        let (rows, num_documents) = (&self.gas.vertices, self.corpus.edges.num_left);
+        let (rows, num_documents) = (self.gas.all_rows()?, self.corpus.edges.num_left);
         self.corpus.measure(&self.topics, |document| rows.row(document), |word| rows.row(num_documents + word))
     }
 
     fn finish(&self) -> Finish {
-        let mirrors: u64 = self.mirrors.iter().map(Rows::bytes).sum();
-        Finish { memory_bytes: self.gas.bytes() + mirrors + self.corpus.bytes(), ..Finish::default() }
+        let copies: u64 = self.copies.iter().map(Rows::bytes).sum();
+        self.gas.finish(copies + self.corpus.bytes())
     }
 }

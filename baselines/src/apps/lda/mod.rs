@@ -23,6 +23,7 @@ use corpus::Corpus;
 pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Result<Finish, Error> {
     job.config.check()?;
     run.check(system)?;
+    run.keeps_left(system)?;
     if job.config.prior != Prior::Fixed {
         return Err(Error::Unsupported {
             system: system.name(),
@@ -33,8 +34,8 @@ pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Resu
     let corpus = Corpus::new(job, run);
     corpus.tokens.check(Sampler::Dense, job.config.num_topics)?;
     match system {
-        System::Gas => train(gas::Trainer::new(corpus), run, report),
-        System::GasFaithful => train(faithful::Trainer::new(corpus), run, report),
+        System::Gas => train(gas::Trainer::new(corpus)?, run, report),
+        System::GasFaithful => train(faithful::Trainer::new(corpus)?, run, report),
         System::PsNaive => train(server::Trainer::new(corpus, Naive::new(run)?)?, run, report),
         _ => train(server::Trainer::new(corpus, Tablets::new(system, run)?)?, run, report),
     }

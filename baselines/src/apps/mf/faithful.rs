@@ -2,15 +2,17 @@
 
 use megagrid_algorithms::mf::{Config, Optimizer};
 use megagrid_partition::Side;
+use serde::{Deserialize, Serialize};
 
 use super::job::Job;
+use crate::gas::cut::own;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost, Measured};
-use crate::processes::Processes;
 use crate::rows::Rows;
-use crate::{Error, Finish, Run};
+use crate::{Error, Finish, Run, System};
 
 /// A factor, and the sum of its mean squared gradients.
+#[derive(Serialize, Deserialize)]
 struct Vertex {
     factor: Vec<f64>,
     squares: f64,
@@ -49,6 +51,10 @@ impl VertexProgram for Descend {
     type Edge = f32;
     type Gather = Vec<f64>;
     type Message = Vec<f64>;
+
+    fn message_bytes(&self) -> u64 {
+        8 * self.config.row_dims() as u64
+    }
 
     fn phases(&self, id: usize) -> [bool; 2] {
         [id < self.num_users, true]
@@ -91,7 +97,7 @@ pub struct Trainer<'j> {
 }
 
 impl<'j> Trainer<'j> {
-    pub fn new(job: &Job<'j>, run: &Run) -> Self {
+    pub fn new(job: &Job<'j>, run: &Run) -> Result<Self, Error> {
         let Job { ratings, config, .. } = *job;
         let (dims, num_users) = (config.row_dims(), ratings.num_left);
         let mut vertices = Vec::with_capacity(num_users + ratings.num_right);
@@ -100,9 +106,10 @@ impl<'j> Trainer<'j> {
             first(&mut row);
             vertices.push(Vertex { factor: row.into_iter().map(f64::from).collect(), squares: 0.0 });
         });
-        let mut gas = Faithful::new(ratings, |edge| ratings.data[edge], vertices, run.workers);
+        let own = own(ratings, &*run.strategy(System::GasFaithful)?, &run.processes);
+        let mut gas = Faithful::new(&own, |edge| own.data[edge], vertices, (run.workers, &run.processes))?;
         (0..num_users).for_each(|user| gas.signal(user, vec![0.0; dims]));
-        Self { job: *job, gas, program: Descend { config, num_users, iteration: 0 } }
+        Ok(Self { job: *job, gas, program: Descend { config, num_users, iteration: 0 } })
     }
 }
 
@@ -110,32 +117,25 @@ impl job::Trainer for Trainer<'_> {
     /// Two supersteps: users, then items.
     fn iterate(&mut self, iteration: u64) -> Result<Cost, Error> {
         self.program.iteration = iteration;
-        let (mut all, mut messages) = (Vec::new(), 0);
-        for _ in [Side::Left, Side::Right] {
-            let (spent, sent) = self.gas.superstep(&self.program)?;
-            all.push(Cost::of(spent));
-            messages += sent;
-        }
-        let sent_bytes = messages * 8 * self.job.config.row_dims() as u64;
-        Ok(Cost { sent_bytes, messages, ..Cost::sum(&all) })
+        let steps = [Side::Left, Side::Right].map(|_| self.gas.superstep(&self.program));
+        Ok(Cost::sum(&steps.into_iter().collect::<Result<Vec<_>, _>>()?))
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
         let width = megagrid_stages::row_width(self.job.config.row_dims());
-        let mut rows = Rows::<f32>::zeros(self.gas.vertices.len(), width);
-        for (id, vertex) in self.gas.vertices.iter().enumerate() {
+        let mut rows = Rows::<f32>::zeros(self.gas.cut().num_vertices(), width);
+        self.gas.visit_all(|id, vertex| {
             rows.row_mut(id).iter_mut().zip(&vertex.factor).for_each(|(into, &value)| *into = value as f32);
-        }
-        let num_users = self.program.num_users;
+        })?;
+        let (num_users, processes) = (self.program.num_users, self.gas.cut().processes());
         self.job.measure(
-            (&Processes::default(), 0..num_users),
+            (processes, processes.part(num_users)),
             |user| rows.row(user),
             |item| rows.row(num_users + item),
         )
     }
 
     fn finish(&self) -> Finish {
-        let vectors = (self.gas.vertices.len() * self.job.config.row_dims() * 8) as u64;
-        Finish { memory_bytes: self.gas.bytes() + vectors, ..Finish::default() }
+        self.gas.finish(8 * self.job.config.row_dims(), 0)
     }
 }

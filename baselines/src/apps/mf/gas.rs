@@ -7,10 +7,10 @@ use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::{Apply, Context, Master, ROW_ALIGN, row_width};
 
 use super::job::{Job, NOTHING};
+use crate::gas::cut::own;
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
-use crate::processes::Processes;
-use crate::{Error, Finish, Run};
+use crate::{Error, Finish, Run, System};
 
 /// A vertex is its factor and, in a cache line of its own, the sum of its squared gradients.
 struct Descend {
@@ -55,38 +55,41 @@ pub struct Trainer<'j> {
 }
 
 impl<'j> Trainer<'j> {
-    pub fn new(job: &Job<'j>, run: &Run) -> Self {
+    pub fn new(job: &Job<'j>, run: &Run) -> Result<Self, Error> {
         let Job { ratings, config, .. } = *job;
         let (width, num_users) = (row_width(config.row_dims()), ratings.num_left);
         let steps = (Step::users(config), Step::items(config));
         let program = Descend { config, width, num_users, steps, iteration: 0 };
-        let mut gas = Gas::new(ratings, |edge| ratings.data[edge], [width + ROW_ALIGN, width], run.workers);
+        let own = own(ratings, &*run.strategy(System::Gas)?, &run.processes);
+        let widths = [width + ROW_ALIGN, width];
+        let mut gas = Gas::new(&own, |edge| own.data[edge], widths, (run.workers, &run.processes))?;
         job.init(run.seed, |side, id, first| {
             let id = if side == Side::Left { id } else { num_users + id };
-            first(&mut gas.vertices.row_mut(id)[..width]);
+            if let Some(row) = gas.row_mut(id) {
+                first(&mut row[..width]);
+            }
         });
-        Self { job: *job, gas, program }
+        Ok(Self { job: *job, gas, program })
     }
 }
 
 impl job::Trainer for Trainer<'_> {
     fn iterate(&mut self, iteration: u64) -> Result<Cost, Error> {
         self.program.iteration = iteration;
-        let (_, spent) = self.gas.superstep(&self.program, Active::All)?;
-        Ok(Cost::of(spent))
+        Ok(self.gas.superstep(&self.program, Active::All)?.1)
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
         let Descend { width, num_users, .. } = self.program;
-        let rows = &self.gas.vertices;
+        let (rows, processes) = (self.gas.all_rows()?, self.gas.cut().processes());
         self.job.measure(
-            (&Processes::default(), 0..num_users),
+            (processes, processes.part(num_users)),
             |user| &rows.row(user)[..width],
             |item| &rows.row(num_users + item)[..width],
         )
     }
 
     fn finish(&self) -> Finish {
-        Finish { memory_bytes: self.gas.bytes(), ..Finish::default() }
+        self.gas.finish(0)
     }
 }

@@ -25,8 +25,8 @@ pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Resu
             what: "steps in place",
             advice: "take batch gradients, which all systems run",
         }),
-        System::Gas => train(gas::Trainer::new(job, run), run, report),
-        System::GasFaithful => train(faithful::Trainer::new(job, run), run, report),
+        System::Gas => train(gas::Trainer::new(job, run)?, run, report),
+        System::GasFaithful => train(faithful::Trainer::new(job, run)?, run, report),
         System::PsNaive => train(naive::Trainer::new(job, run)?, run, report),
         _ => train(server::Trainer::new(job, run, Tablets::new(system, run)?)?, run, report),
     }

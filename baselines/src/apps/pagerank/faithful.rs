@@ -1,13 +1,16 @@
 //! PageRank as PowerGraph's toolkit has it: gathers ranks over links to a page, and signals the pages that it links to.
 
 use megagrid_algorithms::pagerank::{Damping, State};
+use serde::{Deserialize, Serialize};
 
 use super::job::{Job, measured};
+use crate::gas::cut::own;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost, Measured};
-use crate::{Error, Finish, Run};
+use crate::{Error, Finish, Run, System};
 
 /// A page: its score, what of it each link passes on, its part of restarts, and the score's last change.
+#[derive(Serialize, Deserialize)]
 struct Page {
     score: f64,
     per_link: f64,
@@ -51,7 +54,7 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    pub fn new(job: &Job<'_>, run: &Run) -> Self {
+    pub fn new(job: &Job<'_>, run: &Run) -> Result<Self, Error> {
         let (pages, state) = job.start(|start| {
             let page = |page| {
                 let ([score, per_link, restart], _) = start.page(page);
@@ -60,23 +63,24 @@ impl Trainer {
             };
             ((0..job.graph.num_left).map(page).collect(), start.state())
         });
-        let gas = Faithful::new(job.graph, |_| (), pages, run.workers);
-        Self { damping: job.damping, gas, program: Rank { state } }
+        let own = own(job.graph, &*run.strategy(System::GasFaithful)?, &run.processes);
+        let gas = Faithful::new(&own, |_| (), pages, (run.workers, &run.processes))?;
+        Ok(Self { damping: job.damping, gas, program: Rank { state } })
     }
 }
 
 impl job::Trainer for Trainer {
     fn iterate(&mut self, _: u64) -> Result<Cost, Error> {
         // Also pages that nothing links to get what restarts give.
-        (0..self.gas.vertices.len()).for_each(|page| self.gas.signal(page, ()));
-        let (spent, messages) = self.gas.superstep(&self.program)?;
+        (0..self.gas.cut().num_vertices()).for_each(|page| self.gas.signal(page, ()));
+        let cost = self.gas.superstep(&self.program)?;
         let mut sums = [0.0; 3];
-        for Page { score, per_link, change, .. } in &self.gas.vertices {
+        for (_, Page { score, per_link, change, .. }) in self.gas.masters() {
             let dangling = if *per_link == 0.0 { *score } else { 0.0 };
             sums.iter_mut().zip([*score, dangling, *change]).for_each(|(sum, part)| *sum += part);
         }
-        self.program.state = State::after(self.damping, sums);
-        Ok(Cost { messages, ..Cost::of(spent) })
+        self.program.state = State::after(self.damping, self.gas.cut().processes().combine(sums)?);
+        Ok(cost)
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
@@ -84,6 +88,6 @@ impl job::Trainer for Trainer {
     }
 
     fn finish(&self) -> Finish {
-        Finish { memory_bytes: self.gas.bytes(), ..Finish::default() }
+        self.gas.finish(0, 0)
     }
 }

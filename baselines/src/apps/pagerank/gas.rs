@@ -4,9 +4,10 @@ use megagrid_algorithms::pagerank::{Damping, PageRank, Settle, State};
 use megagrid_stages::{Apply, Combine, Context, Master};
 
 use super::job::{Job, measured};
+use crate::gas::cut::own;
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
-use crate::{Error, Finish, Run};
+use crate::{Error, Finish, Run, System};
 
 /// A page is what it passes on along a link, and its rank.
 struct Rank {
@@ -39,26 +40,29 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    pub fn new(job: &Job<'_>, run: &Run) -> Self {
-        let mut gas = Gas::new(job.graph, |_| (), [1, 1], run.workers);
+    pub fn new(job: &Job<'_>, run: &Run) -> Result<Self, Error> {
+        let own = own(job.graph, &*run.strategy(System::Gas)?, &run.processes);
+        let mut gas = Gas::new(&own, |_| (), [1, 1], (run.workers, &run.processes))?;
         let state = job.start(|start| {
             for page in 0..job.graph.num_left {
                 let ([score, per_link, restart], passed) = start.page(page);
-                gas.vertices.row_mut(page)[0] = [passed, score, per_link, restart];
+                if let Some(row) = gas.row_mut(page) {
+                    row[0] = [passed, score, per_link, restart];
+                }
             }
             start.state()
         });
-        Self { damping: job.damping, gas, program: Rank { state } }
+        Ok(Self { damping: job.damping, gas, program: Rank { state } })
     }
 }
 
 impl job::Trainer for Trainer {
     fn iterate(&mut self, _: u64) -> Result<Cost, Error> {
-        let (totals, spent) = self.gas.superstep(&self.program, Active::All)?;
+        let (totals, cost) = self.gas.superstep(&self.program, Active::All)?;
         let mut sum = [0.0; 3];
         totals.into_iter().for_each(|mut total| sum.combine(&mut total));
-        self.program.state = State::after(self.damping, sum);
-        Ok(Cost::of(spent))
+        self.program.state = State::after(self.damping, self.gas.cut().processes().combine(sum)?);
+        Ok(cost)
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
@@ -66,6 +70,6 @@ impl job::Trainer for Trainer {
     }
 
     fn finish(&self) -> Finish {
-        Finish { memory_bytes: self.gas.bytes(), ..Finish::default() }
+        self.gas.finish(0)
     }
 }

@@ -20,8 +20,8 @@ use crate::{Error, Finish, Report, Run, System};
 pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Result<Finish, Error> {
     run.check(system)?;
     match system {
-        System::Gas => train(gas::Trainer::new(job, run), run, report),
-        System::GasFaithful => train(faithful::Trainer::new(job, run), run, report),
+        System::Gas => train(gas::Trainer::new(job, run)?, run, report),
+        System::GasFaithful => train(faithful::Trainer::new(job, run)?, run, report),
         System::PsNaive => train(server::Trainer::new(job, run, Naive::new(run)?)?, run, report),
         _ => train(server::Trainer::new(job, run, Tablets::new(system, run)?)?, run, report),
     }
