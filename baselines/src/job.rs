@@ -90,6 +90,8 @@ pub struct Run {
     pub gather: Gather,
     /// Whether IterStore then stores a row where it is used most; others leave rows where their numbers say.
     pub placement: bool,
+    /// About how many rows each process of LazyTable caches; nothing: all that it uses.
+    pub cached_rows: Option<usize>,
     /// How GAS places edges on processes, a name of [`strategy::NAMES`]; otherwise as [`System::cut`] says: PowerLyra's way, and PowerGraph's.
     /// Where edges change their left vertices these keep all their edges.
     pub cut: Option<&'static str>,
@@ -127,6 +129,10 @@ impl Run {
         if self.workers == 0 || self.workers > 4096 {
             return Err(Error::Setting { name: "workers", found: self.workers as u64, expected: "1 to 4096" });
         }
+        if self.cached_rows.is_some() && system != System::LazyTable {
+            let advice = "leave it out: lazytable has it";
+            return Err(Error::Unsupported { system: system.name(), what: "a bound on cached rows", advice });
+        }
         if self.cut.is_some() && !is_gas {
             let advice = "leave it out: servers place rows";
             return Err(Error::Unsupported { system: system.name(), what: "a cut", advice });
@@ -147,6 +153,7 @@ impl Default for Run {
             slack: 0,
             gather: Gather::Virtual,
             placement: true,
+            cached_rows: None,
             cut: None,
             processes: Processes::default(),
         }

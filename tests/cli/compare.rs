@@ -241,6 +241,24 @@ fn a_cut_is_chosen_and_changes_no_objective() {
     fails(&[&topics[..], &["--cut", "grid"]].concat(), 2, &["take --cut bicut"]);
 }
 
+#[test]
+fn a_bounded_cache_changes_no_objective() {
+    let place = Place::new();
+    let record = place.name("cached.json");
+    let link = |at: usize| format!("{} {}\n", at * 7 % 500, (at * at + 3) % 500);
+    let graph = place.file("many.txt", (0..3000).map(link).collect::<String>());
+    let args = ["compare", "pagerank", &graph, "--repeat", "1", "--iterations", "4", "--systems"];
+    let run = |more: &[&str]| {
+        done(&[&args[..], &["lazytable", "--json", &record], more].concat());
+        let found = &json(&record)["systems"][0];
+        ["objective", "sent_bytes", "memory_bytes"].map(|name| found[name]["median"].as_f64().unwrap())
+    };
+    let ([all, bytes, memory], [few, more_bytes, less]) = (run(&[]), run(&["--cached-rows", "20"]));
+    assert!((few / all - 1.0).abs() < 1e-6, "{few} with few rows, {all} with all");
+    assert!(more_bytes > bytes && less < memory, "{bytes} and {more_bytes} bytes sent, {memory} and {less} kept");
+    fails(&[&args[..], &["essp", "--cached-rows", "20"]].concat(), 2, &["--cached-rows is for lazytable"]);
+}
+
 /// A virtual iteration comes before the first one, which then asks for no row by itself.
 #[test]
 fn iterstore_gathers_accesses_before_the_first_iteration() {

@@ -130,6 +130,9 @@ pub struct Options {
     pub prefetch: Prefetch,
     /// What is done with gathered accesses.
     pub specializations: Specializations,
+    /// About how many rows the process caches; nothing: all that it has used. Rows with updates that their servers have not confirmed stay.
+    /// Not for rows that servers push, nor for static structures.
+    pub cached_rows: Option<usize>,
     /// The server on the same machine, where placement puts rows that this process uses most.
     pub own_server: usize,
     /// The largest frame accepted.
@@ -154,6 +157,7 @@ impl Options {
             push,
             prefetch,
             specializations,
+            cached_rows: None,
             own_server: 0,
             max_frame_bytes: MAX_FRAME_BYTES,
             patience: PATIENCE,

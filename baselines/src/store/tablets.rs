@@ -13,6 +13,7 @@ use crate::{Error, Run, System};
 pub struct Tablets {
     tables: Tables,
     row_bytes: Vec<u64>,
+    num_rows: usize,
     options: Options,
     gather: Option<Gather>,
     processes: Processes,
@@ -30,6 +31,7 @@ impl Tablets {
         let gather = Some(if system == System::IterStore { run.gather } else { Gather::Real });
         let mut options = Options::preset(system.name().parse()?, run.workers, slack);
         options.specializations.placement &= run.placement;
+        options.cached_rows = run.cached_rows;
         Ok(Self { gather, ..Self::with(options, &run.processes) })
     }
 
@@ -38,7 +40,7 @@ impl Tablets {
         let (client, clients) = (processes.number(), processes.count());
         let options = Options { client, clients, own_server: client, ..options };
         let (tables, row_bytes, processes) = (Tables::new(), Vec::new(), processes.clone());
-        Self { tables, row_bytes, options, gather: None, processes, running: None }
+        Self { tables, row_bytes, num_rows: 0, options, gather: None, processes, running: None }
     }
 
     /// Starts server and client, once all tables are there. All processes do so together.
@@ -64,6 +66,7 @@ impl Store for Tablets {
     type Client = Access;
 
     fn table<T: Number>(&mut self, rows: usize, row_len: usize) -> Table<T> {
+        self.num_rows += rows;
         self.row_bytes.push((rows * row_len * size_of::<T>()) as u64);
         self.tables.add(row_len)
     }
@@ -112,11 +115,12 @@ impl Store for Tablets {
         let Statistics { sent_bytes, received_bytes, sent_messages, received_messages, staleness, .. } = of_client;
         let is_only = self.processes.count() == 1;
         let rows = self.row_bytes.iter().sum::<u64>();
+        let cached = self.options.cached_rows.map_or(1.0, |most| most as f64 / self.num_rows.max(1) as f64).min(1.0);
         Usage {
             sent_bytes: sent_bytes + received_bytes - if is_only { 0 } else { of_client.own_server_bytes },
             messages: sent_messages + received_messages - if is_only { 0 } else { of_client.own_server_messages },
             // Rows at the server, which has a part of them, in the process's cache, and in its log.
-            memory_bytes: rows / self.processes.count() as u64 + 2 * rows,
+            memory_bytes: rows / self.processes.count() as u64 + (2.0 * cached * rows as f64) as u64,
             staleness: staleness.into_iter().enumerate().map(|(behind, reads)| (-1 - behind as i64, reads)).collect(),
         }
     }

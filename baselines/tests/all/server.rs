@@ -56,6 +56,8 @@ struct Job {
     /// How accesses are gathered, for how many clocks, and how many of the rows are left out.
     gather: Option<(Gather, u32, u32)>,
     specializations: Specializations,
+    /// About how many rows are cached, where that can be bounded.
+    cached_rows: Option<usize>,
     seed: u64,
 }
 
@@ -64,7 +66,11 @@ const ROWS: u32 = 7;
 impl Job {
     fn options(&self) -> Vec<Options> {
         let mut all = options(self.preset, self.clients, self.threads, self.servers, self.slack);
-        all.iter_mut().for_each(|options| options.specializations = self.specializations.clone());
+        for options in &mut all {
+            options.specializations = self.specializations.clone();
+            let is_pulled = !options.push && !options.specializations.static_structures;
+            options.cached_rows = self.cached_rows.filter(|_| is_pulled);
+        }
         all
     }
 
@@ -157,10 +163,11 @@ fn jobs() -> impl Strategy<Value = Job> {
     let how = prop::sample::select(vec![Gather::Virtual, Gather::Real]);
     let gather = prop::option::of((how, 1u32..3, 0u32..4));
     let preset = prop::sample::select(Preset::ALL.to_vec());
-    (preset, sizes, gather, specializations(), any::<u64>()).prop_map(
-        |(preset, (clients, threads, servers, slack, clocks), gather, specializations, seed)| {
+    let cached = prop::option::of(0usize..6);
+    (preset, sizes, gather, (specializations(), cached), any::<u64>()).prop_map(
+        |(preset, (clients, threads, servers, slack, clocks), gather, (specializations, cached_rows), seed)| {
             let clocks = clocks + gather.map_or(0, |gather| gather.1 + 2);
-            Job { preset, clients, threads, servers, slack, clocks, gather, specializations, seed }
+            Job { preset, clients, threads, servers, slack, clocks, gather, specializations, cached_rows, seed }
         },
     )
 }
@@ -171,6 +178,55 @@ proptest! {
     #[test]
     fn a_read_contains_what_its_slack_promises(job in jobs()) {
         job.run();
+    }
+}
+
+/// Rows in turn, far more than are cached, as in a job whose model does not fit the memory of a machine.
+#[test]
+fn a_bounded_cache_has_few_rows_and_loses_nothing() {
+    let (rows, clocks, most) = (20_000, 3, 500);
+    let mut tables = Tables::new();
+    let sums = tables.add::<i64>(4);
+    let mut options = options(Preset::LazyTable, 2, 2, 2, 0);
+    options.iter_mut().for_each(|options| options.cached_rows = Some(most));
+    let (_servers, clients) = start(&tables, 2, &options);
+    each(&clients, |mut worker| {
+        for clock in 0..clocks {
+            for row in (worker.index() as u32..rows).step_by(4) {
+                assert_eq!(worker.read(sums, row, 0).unwrap(), [i64::from(clock); 4]);
+                // What servers have not confirmed stays: little of it here.
+                if row % 64 < 4 || clock == 0 && row % 8 < 4 {
+                    worker.update(sums, row, &[0; 4]).unwrap();
+                }
+            }
+            worker.clock().unwrap();
+            for row in (worker.index() as u32..rows).step_by(4) {
+                worker.update(sums, row, &[1; 4]).unwrap();
+            }
+            worker.clock().unwrap();
+            worker.clock().unwrap();
+        }
+        for _ in 0..2 {
+            for row in (worker.index() as u32..rows).step_by(4) {
+                assert_eq!(worker.read(sums, row, 0).unwrap(), [i64::from(clocks); 4]);
+            }
+            worker.clock().unwrap();
+        }
+    });
+    for client in &clients {
+        assert!(client.cached_rows() < 3 * most, "{} rows, and {most} are enough", client.cached_rows());
+        assert!(client.read_table(sums, 3 * clocks + 2).unwrap().values.iter().all(|&sum| sum == i64::from(clocks)));
+    }
+}
+
+#[test]
+fn what_is_pushed_or_laid_out_has_no_bound() {
+    for preset in [Preset::Essp, Preset::IterStore] {
+        let options = Options { cached_rows: Some(10), ..Options::preset(preset, 1, 0) };
+        let tables = Tables::new();
+        let server = TabletServer::start("127.0.0.1:0", &tables, ServerOptions::new(0, 1, 1)).unwrap();
+        let refused = Client::connect(&[server.address()], &tables, options).map(drop).unwrap_err();
+        assert!(refused.to_string().contains("bound on cached rows"), "{refused}");
     }
 }
 

@@ -24,6 +24,8 @@ pub struct How<'c> {
     pub gather: Gather,
     /// Whether it then stores rows where they are used most.
     pub placement: bool,
+    /// About how many rows each process of LazyTable caches, if not all.
+    pub cached_rows: Option<usize>,
     /// How GAS places edges on processes, if not as the system does by default.
     pub cut: Option<&'static str>,
     /// The other processes, if there are some.
@@ -36,7 +38,7 @@ pub fn run<A: Comparable>(
     system: System,
     job: Job<A>,
     common: &Common,
-    How { gather, placement, cut, others }: How<'_>,
+    How { gather, placement, cached_rows, cut, others }: How<'_>,
 ) -> anyhow::Result<()> {
     let (job, options) = resolved(job)?;
     let config = config::<A>(&job.origin, &options, &job.run, job.more.clone())?;
@@ -50,7 +52,7 @@ pub fn run<A: Comparable>(
     let mut record = Record::begin(A::NAME, config, job.data.sizes(), machine, job.phases, 0);
     let iterations = megagrid_training::Options::iterations(&job.options);
     let (seed, slack) = (job.settings.seed, job.settings.slack.unwrap_or(0));
-    let how = Run { workers, iterations, seed, slack, gather, placement, cut, processes };
+    let how = Run { workers, iterations, seed, slack, gather, placement, cached_rows, cut, processes };
     let Laid { updates, run } = A::lay_out(job)?;
     interrupt::iterations_begin();
     let mut clock = Instant::now();

@@ -153,6 +153,9 @@ struct Options {
     /// Leave rows of iterstore on the servers that their numbers say, instead of placing them where they are used most; for several processes.
     #[arg(long)]
     no_placement: bool,
+    /// Let each process of lazytable cache about so many rows only, the last used; updates on their way keep more of them [default: all it uses].
+    #[arg(long, value_name = "N")]
+    cached_rows: Option<usize>,
     /// How gas and gas-faithful place edges on processes: random, grid, hdrf, hybrid, bicut or aweto [default: hybrid, as PowerLyra, for gas, and
     /// grid, as PowerGraph, for gas-faithful; bicut where edges change documents or samples, which then keep all theirs].
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(NAMES).map(named))]
@@ -205,7 +208,8 @@ fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
                 System::Baseline(system) => {
                     let (gather, placement) = (options.gather.unwrap_or_default().into(), !options.no_placement);
                     let cut = options.cut.filter(|_| System::Baseline(system).is_gas());
-                    let how = baseline::How { gather, placement, cut, others: others.as_ref() };
+                    let cached_rows = options.cached_rows.filter(|_| system == Baseline::LazyTable);
+                    let how = baseline::How { gather, placement, cached_rows, cut, others: others.as_ref() };
                     baseline::run(system, job, &training.common, how)
                 }
                 System::GeePs => geeps::run(job, &training.common),
@@ -244,6 +248,9 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
                 "{option} is not for {name}, whose iterations access other rows each; leave it out"
             )));
         }
+    }
+    if options.cached_rows.is_some() && !systems.iter().any(|system| system == System::Baseline(Baseline::LazyTable)) {
+        return Err(usage("--cached-rows is for lazytable, which is not among --systems"));
     }
     if options.cut.is_some() && !systems.iter().any(System::is_gas) {
         return Err(usage("--cut is for gas and gas-faithful, neither of which is among --systems"));

@@ -1,5 +1,9 @@
 //! The process cache and operation log for any rows: a hash map in shards, each with a lock.
+//!
+//! It may be bounded. Then a row that was not read since it was last looked at makes room for one that comes (second chance), once its server
+//! has confirmed all updates of it; until then it stays, and there may be more rows than the bound.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
@@ -13,6 +17,8 @@ use crate::server::statistics::Statistics;
 
 /// Shards of the hash map: enough that threads seldom meet by chance.
 const SHARDS: usize = 128;
+/// Rows that are looked at for one that can go when another one comes.
+const LOOKS: usize = 8;
 
 /// What a look into the process cache found.
 pub(super) enum Found {
@@ -52,6 +58,12 @@ struct Row {
     requests: Requests,
     /// The clock in which it was last read.
     used: u32,
+    /// It was read since it was last looked at for one that can go.
+    is_recent: bool,
+    /// A thread waits for it.
+    is_awaited: bool,
+    /// It is among the rows that are held.
+    is_held: bool,
     /// Updates of this process by clock, which the last received values may not contain.
     logs: Vec<(u32, Box<[u64]>)>,
 }
@@ -61,11 +73,32 @@ struct Shard {
     rows: FxHashMap<Key, Row>,
     /// Rows with updates of a clock that is not sent yet.
     unsent: Vec<(u32, Key)>,
+    /// Rows with values or updates, in the order in which they are looked at; empty without a bound.
+    held: VecDeque<Key>,
 }
 
 impl Shard {
     fn row(&mut self, key: Key, links: &Links) -> &mut Row {
         self.rows.entry(key).or_insert_with(|| Row { server: links.server(key), ..Row::default() })
+    }
+
+    /// Counts a row among those that are held, of which there are to be `most`, and lets others go.
+    fn hold(&mut self, key: Key, most: usize, links: &Links) {
+        if let Some(row) = self.rows.get_mut(&key).filter(|row| !row.is_held) {
+            row.is_held = true;
+            self.held.push_back(key);
+        }
+        for _ in 0..LOOKS.min(self.held.len()) {
+            let oldest = if self.held.len() > most { self.held.pop_front() } else { None };
+            let Some(oldest) = oldest else { return };
+            let Some(row) = self.rows.get_mut(&oldest) else { continue };
+            if oldest != key && row.can_go(links) {
+                // What is on its way comes all the same.
+                self.rows.remove(&oldest);
+            } else {
+                self.held.push_back(oldest);
+            }
+        }
     }
 }
 
@@ -73,15 +106,25 @@ impl Shard {
 pub(super) struct DynamicCache {
     links: Arc<Links>,
     shards: Box<[Mutex<Shard>]>,
+    /// Rows that a shard is to hold at most, if there is a bound.
+    most: Option<usize>,
 }
 
 impl DynamicCache {
-    pub(super) fn new(links: Arc<Links>) -> Self {
-        Self { links, shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+    /// Makes a cache of about `most` rows, if that is said.
+    pub(super) fn new(links: Arc<Links>, most: Option<usize>) -> Self {
+        let shards = most.map_or(SHARDS, |most| most.clamp(1, SHARDS));
+        let most = most.map(|most| most.div_ceil(shards));
+        Self { links, shards: (0..shards).map(|_| Mutex::default()).collect(), most }
     }
 
     fn shard(&self, key: Key) -> &Mutex<Shard> {
-        &self.shards[key.spread() % SHARDS]
+        &self.shards[key.spread() % self.shards.len()]
+    }
+
+    /// Returns how many rows there are.
+    pub(super) fn rows(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).rows.len()).sum()
     }
 
     /// Copies a row to `out` if it is fresh enough.
@@ -89,12 +132,14 @@ impl DynamicCache {
         let mut shard = counters.lock(self.shard(key));
         let row = shard.row(key, &self.links);
         row.used = wanted.clock;
-        match row.version(&self.links) {
-            Some(version) if version >= wanted.needed => {
+        let found = row.version(&self.links).filter(|version| *version >= wanted.needed);
+        (row.is_recent, row.is_awaited) = (true, found.is_none());
+        match found {
+            Some(version) => {
                 out.copy_from_slice(&bytemuck::cast_slice(&row.values)[..out.len()]);
                 Found::Row(version)
             }
-            _ => Found::Absent { request: row.request(wanted, &self.links) },
+            None => Found::Absent { request: row.request(wanted, &self.links) },
         }
     }
 
@@ -138,6 +183,7 @@ impl DynamicCache {
         kind.merge(bytes_mut(&mut log, kind), delta);
         row.logs.push((clock, log));
         shard.unsent.push((clock, key));
+        self.most.into_iter().for_each(|most| shard.hold(key, most, &self.links));
     }
 
     /// Takes in what a server sent: `version` as in the cache; it contains this process's updates of clocks before `clock`.
@@ -155,6 +201,7 @@ impl DynamicCache {
         }
         row.version = version;
         row.requests.arrived(version);
+        self.most.into_iter().for_each(|most| shard.hold(key, most, &self.links));
     }
 
     /// Calls `send` with server and update of each row that has updates of clocks up to `clock` which have not been sent.
@@ -162,7 +209,7 @@ impl DynamicCache {
     pub(super) fn flush(&self, clock: u32, mut send: impl FnMut(u32, Key, &[u8])) {
         for shard in &self.shards {
             let mut shard = lock(shard);
-            let Shard { rows, unsent } = &mut *shard;
+            let Shard { rows, unsent, .. } = &mut *shard;
             unsent.retain(|&(logged, key)| {
                 if logged > clock {
                     return true;
@@ -183,6 +230,13 @@ impl DynamicCache {
 }
 
 impl Row {
+    /// Tells whether it can go: nobody has read it of late or waits for it, and its server has all updates.
+    fn can_go(&mut self, links: &Links) -> bool {
+        let confirmed = links.confirmed(self.server);
+        self.logs.retain(|&(logged, _)| logged >= confirmed);
+        !std::mem::take(&mut self.is_recent) && !self.is_awaited && self.logs.is_empty()
+    }
+
     /// Returns the version of its values, if there are any.
     fn version(&self, links: &Links) -> Option<u32> {
         (!self.values.is_empty()).then(|| self.version.max(links.pushed(self.server)))

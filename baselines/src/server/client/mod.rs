@@ -91,6 +91,10 @@ impl Client {
                 format!("{threads} threads and {} servers, of which {own_server} is the own one", servers.len());
             return Err(Error::Options(format!("{given}; there is at least one of each")));
         }
+        if options.cached_rows.is_some() && (options.push || options.specializations.static_structures) {
+            let why = "a bound on cached rows is for rows that are pulled, without static structures";
+            return Err(Error::Options(why.to_owned()));
+        }
         if options.max_frame_bytes < 2 * CHUNK_BYTES {
             return Err(Error::Options(format!("frames need at least {} bytes", 2 * CHUNK_BYTES)));
         }
@@ -122,6 +126,11 @@ impl Client {
         }
         let workers = (0..threads).map(|thread| Some(Worker::new(shared.clone(), thread, clock))).collect();
         Ok(Self { shared, workers: Mutex::new(workers), writers, runtime: Some(runtime) })
+    }
+
+    /// Returns how many rows the process caches now, without those of static structures.
+    pub fn cached_rows(&self) -> usize {
+        self.shared.dynamic.rows()
     }
 
     /// Returns the worker of a thread, once. A worker that is not taken leaves the run with the client.

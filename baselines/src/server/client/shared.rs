@@ -99,9 +99,9 @@ impl Shared {
         let (clocks, links) = (vec![clock; options.threads], Arc::new(links));
         Self {
             recordings: Mutex::new((0..options.threads).map(|_| None).collect()),
+            dynamic: DynamicCache::new(links.clone(), options.cached_rows),
             options,
             tables,
-            dynamic: DynamicCache::new(links.clone()),
             links,
             specialized: OnceLock::new(),
             progress: Mutex::new(Progress { clocks, unsent: clock, newest: clock }),
