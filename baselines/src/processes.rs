@@ -4,7 +4,6 @@ use std::fmt;
 use std::ops::{AddAssign, Range};
 use std::sync::Arc;
 
-use megagrid_stages::Combine;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -91,13 +90,6 @@ impl Processes {
         let Some(peers) = &self.0 else { return Ok(parts) };
         let arrived = peers.exchange(parts).map_err(Error::Peers)?;
         if arrived.len() == self.count() { Ok(arrived) } else { Err(Error::Peers("a part is missing".to_owned())) }
-    }
-
-    /// Joins the sums of all processes, in the order of their numbers, so that all find the same.
-    pub(crate) fn combine<T: Combine>(&self, mine: T) -> Result<T, Error> {
-        let mut joined = T::default();
-        self.gather(mine)?.iter_mut().for_each(|part| joined.combine(part));
-        Ok(joined)
     }
 
     /// Adds to numbers what the other processes have, in the order of their numbers, so that all find the same.

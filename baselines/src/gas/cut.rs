@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 
 use megagrid_partition::EdgeList;
 use megagrid_partition::strategy::Strategy;
+use megagrid_stages::Combine;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::Error;
 use crate::job::Cost;
@@ -282,6 +285,42 @@ impl Cut {
         if self.is_whole() { 0 } else { usize::from(self.masters[replica]) }
     }
 
+    /// Joins the sums of all processes, in the order of their numbers, so that all find the same.
+    pub fn combine<T: Combine>(&self, mine: T, cost: &mut Cost) -> Result<T, Error> {
+        let mut joined = T::default();
+        self.share(mine, cost)?.iter_mut().for_each(|part| joined.combine(part));
+        Ok(joined)
+    }
+
+    /// Adds to numbers what the other processes have, likewise.
+    pub fn add(&self, mine: Vec<f64>, cost: &mut Cost) -> Result<Vec<f64>, Error> {
+        let mut all = self.share(mine, cost)?.into_iter();
+        let mut sum = all.next().unwrap_or_default();
+        all.for_each(|part| sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part));
+        Ok(sum)
+    }
+
+    /// Gives every process what all have, in the order of their numbers.
+    pub fn share<T: Serialize + DeserializeOwned>(&self, mine: T, cost: &mut Cost) -> Result<Vec<T>, Error> {
+        let mut all = vec![mine];
+        let own = self.processes.number();
+        let sent = self.exchange(
+            &mut all,
+            |all, parts| {
+                let mut others = parts.iter_mut().enumerate().filter(|(to, _)| *to != own);
+                others.try_for_each(|(_, part)| put(&all[0], part))
+            },
+            |all, arrived| {
+                for (from, front) in arrived.iter_mut().enumerate().filter(|(from, _)| *from != own) {
+                    all.insert(from, take(front)?);
+                }
+                Ok(())
+            },
+        )?;
+        sent.add_to(cost);
+        Ok(all)
+    }
+
     /// Sends parts that `write` fills, by process, and lets `read` take what has arrived, to the last byte.
     pub fn exchange<S>(
         &self,
@@ -309,7 +348,17 @@ impl Cut {
     }
 }
 
+/// Writes something for another process.
+pub(super) fn put(what: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
+    bincode::serialize_into(out, what).map_err(|error| Error::Peers(format!("a message to another process: {error}")))
+}
+
+/// Takes something off the front of what another process sent.
+pub(super) fn take<T: DeserializeOwned>(front: &mut &[u8]) -> Result<T, Error> {
+    bincode::deserialize_from(front).map_err(|error| Error::Peers(format!("a message of another process: {error}")))
+}
+
 /// Takes bytes off the front of what another process sent.
-pub(super) fn take<'b>(front: &mut &'b [u8], bytes: usize) -> Result<&'b [u8], Error> {
+pub(super) fn take_bytes<'b>(front: &mut &'b [u8], bytes: usize) -> Result<&'b [u8], Error> {
     front.split_off(..bytes).ok_or_else(|| Error::Peers("another process sent less than is known here".to_owned()))
 }

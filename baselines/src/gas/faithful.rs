@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::csr::Csr;
-use super::cut::{Cut, Sent};
+use super::cut::{Cut, Sent, put, take};
 use crate::crew::{self, Spent, lock};
 use crate::job::Cost;
 use crate::processes::Processes;
@@ -359,13 +359,4 @@ impl<P: VertexProgram> Faithful<P> {
         let memory_bytes = edges + (self.vertices.len() * replica) as u64 + own_bytes;
         Finish { memory_bytes, replication_factor: self.cut.replication_factor(), ..Finish::default() }
     }
-}
-
-fn put(what: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
-    bincode::serialize_into(out, what).map_err(|error| Error::Peers(format!("a message to another process: {error}")))
-}
-
-/// Takes something off the front of what another process sent.
-fn take<T: DeserializeOwned>(front: &mut &[u8]) -> Result<T, Error> {
-    bincode::deserialize_from(front).map_err(|error| Error::Peers(format!("a message of another process: {error}")))
 }

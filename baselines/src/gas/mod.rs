@@ -28,7 +28,7 @@ use crate::processes::Processes;
 use crate::rows::Rows;
 use crate::{Error, Finish};
 use csr::Csr;
-use cut::{Cut, Sent, take};
+use cut::{Cut, Sent, take_bytes};
 
 pub use program::{Active, VertexProgram};
 
@@ -119,7 +119,7 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
             |sums, at, _, front| {
                 let width = sums.width();
                 let sums = sums.row_mut(at);
-                let bytes = take(front, width * size_of::<S>())?.chunks_exact(size_of::<S>());
+                let bytes = take_bytes(front, width * size_of::<S>())?.chunks_exact(size_of::<S>());
                 sums.iter_mut().zip(bytes).for_each(|(sum, part)| sum.add(&bytemuck::pod_read_unaligned(part)));
                 Ok(())
             },
@@ -280,7 +280,7 @@ fn add_bytes<T: Pod>(row: &[T], out: &mut Vec<u8>) -> Result<(), Error> {
 
 /// Takes a row off the front of what another process sent.
 fn put<T: Pod>(row: &mut [T], front: &mut &[u8]) -> Result<(), Error> {
-    let bytes = take(front, size_of_val(row))?;
+    let bytes = take_bytes(front, size_of_val(row))?;
     bytemuck::cast_slice_mut(row).copy_from_slice(bytes);
     Ok(())
 }

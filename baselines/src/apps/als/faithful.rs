@@ -115,14 +115,14 @@ impl job::Trainer for Trainer<'_> {
     fn iterate(&mut self, _: u64) -> Result<Cost, Error> {
         let (mut all, num_users) = (Vec::new(), self.job.len(Side::Left));
         for side in [Side::Left, Side::Right] {
-            all.push(self.gas.superstep(&self.program)?);
+            let mut cost = self.gas.superstep(&self.program)?;
             let mut gramian = vec![0.0; self.program.gramian.len()];
             for (_, factor) in self.gas.masters().filter(|(id, _)| (*id < num_users) == (side == Side::Left)) {
                 let products = factor.iter().flat_map(|a| factor.iter().map(move |b| a * b));
                 gramian.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
             }
-            self.gas.cut().processes().add(&mut gramian)?;
-            self.program.gramian = gramian;
+            self.program.gramian = self.gas.cut().add(gramian, &mut cost)?;
+            all.push(cost);
         }
         Ok(Cost::sum(&all))
     }

@@ -150,9 +150,10 @@ impl<'j> Trainer<'j> {
             rows.flush(part);
             gramian.iter_mut().zip(part).for_each(|(sum, part)| *sum += *part);
         }
-        gas.cut().processes().add(&mut gramian)?;
+        let mut cost = Cost::sum(&all);
+        let gramian = gas.cut().add(gramian, &mut cost)?;
         program.of_others = OfSide::new(gramian, 0.0, &job.config);
-        Ok(Cost::sum(&all))
+        Ok(cost)
     }
 }
 

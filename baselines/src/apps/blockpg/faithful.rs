@@ -9,13 +9,12 @@ use megagrid_algorithms::blockpg::{
 };
 use megagrid_stages::{Add, Aggregate, Exchange, GlobalSync, Read, Total};
 
-use super::data::{Data, is_visited, loss, sync};
-use super::gas::{Vertex, context};
+use super::data::{Data, is_visited, loss};
+use super::gas::{Vertex, context, share};
 use crate::crew::lock;
-use crate::gas::cut::own;
+use crate::gas::cut::{Cut, own};
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost, Measured};
-use crate::processes::Processes;
 use crate::{Error, Finish, Run, System};
 
 struct Descend {
@@ -28,10 +27,9 @@ struct Descend {
 
 impl Descend {
     /// Lets the total of all processes since the last one be looked at.
-    fn sync(&mut self, stage: &impl GlobalSync<BlockPg>, processes: &Processes) -> Result<(), Error> {
+    fn sync(&mut self, stage: &impl GlobalSync<BlockPg>, cut: &Cut, costs: &mut Vec<Cost>) -> Result<(), Error> {
         let total = std::mem::take(self.total.get_mut().unwrap_or_else(PoisonError::into_inner));
-        sync(stage, processes.gather(total)?, &mut self.state);
-        Ok(())
+        share(stage, vec![total], &mut self.state, (cut, costs))
     }
 }
 
@@ -134,7 +132,6 @@ impl<'j> Trainer<'j> {
 
     fn leap(&mut self, costs: &mut Vec<Cost>) -> Result<(), Error> {
         let none = Derivatives::default();
-        let processes = &self.gas.cut().processes().clone();
         let samples = 0..self.program.num_samples;
         let features = samples.end..self.gas.cut().num_vertices();
         let Self { gas, program: Descend { state, .. }, .. } = self;
@@ -145,12 +142,12 @@ impl<'j> Trainer<'j> {
         for vertex in gas.masters_mut(features.clone()) {
             Aim.aggregate(Total { sync: &vertex.weight, master: &vertex.region }, &mut total);
         }
-        sync(&Aim, processes.gather(total)?, state);
+        share(&Aim, vec![total], state, (gas.cut(), costs))?;
         let mut total = Totals::default();
         for vertex in gas.masters_mut(features.clone()) {
             vertex.feature(&Plan, &none, &mut context(&mut total, state));
         }
-        sync(&Limit, processes.gather(total)?, state);
+        share(&Limit, vec![total], state, (gas.cut(), costs))?;
         for vertex in gas.masters_mut(features.clone()) {
             vertex.feature(&Leap, &none, &mut context(&mut Totals::default(), state));
         }
@@ -163,7 +160,7 @@ impl<'j> Trainer<'j> {
             vertex.sample(&Land, &mut context(&mut Totals::default(), state));
         }
         costs.push(gas.refresh(samples)?);
-        self.program.sync(&Survey, processes)
+        self.program.sync(&Survey, self.gas.cut(), costs)
     }
 }
 
@@ -173,7 +170,7 @@ impl job::Trainer for Trainer<'_> {
         for block in self.data.blocks(iteration) {
             let features = block.into_iter().map(|feature| feature as usize);
             self.supersteps(features, |feature, state| is_visited(&feature.weight, state), &mut costs)?;
-            self.program.sync(&Damp, self.gas.cut().processes())?;
+            self.program.sync(&Damp, self.gas.cut(), &mut costs)?;
         }
         self.leap(&mut costs)?;
         Ok(Cost::sum(&costs))

@@ -9,11 +9,12 @@ use megagrid_algorithms::blockpg::{
 };
 use megagrid_partition::Side;
 use megagrid_partition::strategy::BiCut;
-use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, Master, Read, Total, Update};
+use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, GlobalSync, Master, Read, Total, Update};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::data::{Data, is_visited, join, loss, sync};
-use crate::gas::cut::own;
+use crate::crew::Spent;
+use crate::gas::cut::{Cut, own};
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run};
@@ -95,6 +96,19 @@ impl VertexProgram for Block {
     }
 }
 
+/// Ends a stage that looks at the totals of all workers of all processes, which tell each other.
+pub(super) fn share(
+    stage: &impl GlobalSync<BlockPg>,
+    totals: Vec<Totals>,
+    state: &mut State,
+    (cut, costs): (&Cut, &mut Vec<Cost>),
+) -> Result<(), Error> {
+    let mut cost = Cost::of(vec![Spent::default(); totals.len()]);
+    sync(stage, cut.share(totals, &mut cost)?.concat(), state);
+    costs.push(cost);
+    Ok(())
+}
+
 #[inline(always)]
 fn shift(feature: &[Vertex], sample: &mut [Vertex], mut x: f32, total: &mut Totals, state: &State) {
     let sample = Update { sync: &mut sample[0].parabola, mirror: &mut () };
@@ -154,8 +168,7 @@ impl<'j> Trainer<'j> {
         let (fell, pushed) =
             self.gas.push(&changed, |feature, sample, x, total| shift(feature, sample, x, total, state))?;
         join(&mut totals, fell);
-        let totals = self.gas.cut().processes().gather(totals)?.concat();
-        sync(&Damp, totals, &mut self.block.state);
+        share(&Damp, totals, &mut self.block.state, (self.gas.cut(), spent))?;
         spent.extend([stepped, Cost::of(pushed)]);
         Ok(())
     }
@@ -163,7 +176,6 @@ impl<'j> Trainer<'j> {
     fn leap(&mut self, spent: &mut Vec<Cost>) -> Result<(), Error> {
         let (samples, features) = (self.samples(), self.features());
         let Self { gas, block: Block { state }, .. } = self;
-        let processes = &gas.cut().processes().clone();
         let none = Derivatives::default();
         let (mut totals, a) =
             gas.transform(samples.clone(), |row, total| row[0].sample(&Settle, &mut context(total, state)))?;
@@ -171,10 +183,10 @@ impl<'j> Trainer<'j> {
             Aim.aggregate(Total { sync: &row[0].weight, master: &row[0].region }, total);
         })?;
         join(&mut totals, more);
-        sync(&Aim, processes.gather(totals)?.concat(), state);
+        share(&Aim, totals, state, (gas.cut(), spent))?;
         let (totals, c) =
             gas.transform(features.clone(), |row, total| row[0].feature(&Plan, &none, &mut context(total, state)))?;
-        sync(&Limit, processes.gather(totals)?.concat(), state);
+        share(&Limit, totals, state, (gas.cut(), spent))?;
         let (_, d) =
             gas.transform(features.clone(), |row, total| row[0].feature(&Leap, &none, &mut context(total, state)))?;
         spent.push(gas.refresh(features.clone())?);

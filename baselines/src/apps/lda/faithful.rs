@@ -87,12 +87,12 @@ impl job::Trainer for Trainer {
         let Self { corpus, gas, program } = self;
         program.seeds = (0..program.seeds.len()).map(|worker| corpus.seed(worker, 0, iteration)).collect();
         (0..gas.cut().num_vertices()).for_each(|id| gas.signal(id, ()));
-        let cost = gas.superstep(program)?;
+        let mut cost = gas.superstep(program)?;
         let mut total = Worker::default();
         for context in &mut program.contexts {
             total.combine(context.get_mut().unwrap_or_else(PoisonError::into_inner));
         }
-        let total = corpus.processes.combine(total)?;
+        let total = gas.cut().combine(total, &mut cost)?;
         GlobalSync::<Lda<Dense>>::apply(&MergeTotals, total, &mut program.topics);
         end_iteration(&corpus.config, &mut program.topics);
         Ok(cost)

@@ -119,11 +119,12 @@ impl job::Trainer for Trainer {
             })?;
         let mut total = Worker::default();
         contexts.iter_mut().for_each(|context| total.combine(context));
-        GlobalSync::<Lda<Dense>>::apply(&MergeTotals, corpus.processes.combine(total)?, topics);
+        let mut cost = Cost::of(scattered);
+        GlobalSync::<Lda<Dense>>::apply(&MergeTotals, gas.cut().combine(total, &mut cost)?, topics);
         end_iteration(&corpus.config, topics);
         let count = Count { topics: tokens, offsets: &corpus.offsets };
         let (_, gathered) = gas.superstep(&count, Active::All)?;
-        Ok(Cost::sum(&[Cost::of(scattered), gathered]))
+        Ok(Cost::sum(&[cost, gathered]))
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {

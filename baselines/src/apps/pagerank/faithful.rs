@@ -73,13 +73,13 @@ impl job::Trainer for Trainer {
     fn iterate(&mut self, _: u64) -> Result<Cost, Error> {
         // Also pages that nothing links to get what restarts give.
         (0..self.gas.cut().num_vertices()).for_each(|page| self.gas.signal(page, ()));
-        let cost = self.gas.superstep(&self.program)?;
+        let mut cost = self.gas.superstep(&self.program)?;
         let mut sums = [0.0; 3];
         for (_, Page { score, per_link, change, .. }) in self.gas.masters() {
             let dangling = if *per_link == 0.0 { *score } else { 0.0 };
             sums.iter_mut().zip([*score, dangling, *change]).for_each(|(sum, part)| *sum += part);
         }
-        self.program.state = State::after(self.damping, self.gas.cut().processes().combine(sums)?);
+        self.program.state = State::after(self.damping, self.gas.cut().combine(sums, &mut cost)?);
         Ok(cost)
     }
 

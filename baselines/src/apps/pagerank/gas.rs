@@ -58,10 +58,10 @@ impl Trainer {
 
 impl job::Trainer for Trainer {
     fn iterate(&mut self, _: u64) -> Result<Cost, Error> {
-        let (totals, cost) = self.gas.superstep(&self.program, Active::All)?;
+        let (totals, mut cost) = self.gas.superstep(&self.program, Active::All)?;
         let mut sum = [0.0; 3];
         totals.into_iter().for_each(|mut total| sum.combine(&mut total));
-        self.program.state = State::after(self.damping, self.gas.cut().processes().combine(sum)?);
+        self.program.state = State::after(self.damping, self.gas.cut().combine(sum, &mut cost)?);
         Ok(cost)
     }
 
