@@ -49,6 +49,11 @@ impl System {
         }
     }
 
+    /// Tells whether it is an engine of gather, apply and scatter.
+    pub fn is_gas(self) -> bool {
+        matches!(self, Self::Gas | Self::GasFaithful)
+    }
+
     /// Returns how it places edges on processes unless [`Run::cut`] says otherwise: a name of [`strategy::NAMES`]. A parameter server has
     /// none.
     pub fn cut(self) -> Option<&'static str> {
@@ -74,6 +79,9 @@ impl FromStr for System {
         found.ok_or_else(|| Error::UnknownSystem(name.to_owned()))
     }
 }
+
+/// The strategy by which left vertices keep all their edges in one process.
+pub const KEEPS_LEFT: &str = "bicut";
 
 /// How a job is to run.
 #[derive(Clone, Debug)]
@@ -111,21 +119,20 @@ impl Run {
         strategy::by_name(name, self.seed).map_err(|error| Error::Options(error.to_string()))
     }
 
-    /// Checks that nobody asks for a cut of left vertices, which edges change.
-    pub(crate) fn keeps_left(&self, system: System) -> Result<(), Error> {
-        match self.cut {
-            None | Some("bicut") => Ok(()),
-            Some(_) => Err(Error::Unsupported {
+    /// Checks that nobody asks a system to cut left vertices which it `keeps`, as their edges change them.
+    pub(crate) fn check_cut(&self, system: System, keeps: &[System]) -> Result<(), Error> {
+        if keeps.contains(&system) && self.cut.is_some_and(|cut| cut != KEEPS_LEFT) {
+            return Err(Error::Unsupported {
                 system: system.name(),
                 what: "a cut of samples or documents, which their edges change",
                 advice: "take bicut",
-            }),
+            });
         }
+        Ok(())
     }
 
     /// Checks what a system can run.
     pub(crate) fn check(&self, system: System) -> Result<(), Error> {
-        let is_gas = matches!(system, System::Gas | System::GasFaithful);
         if self.workers == 0 || self.workers > 4096 {
             return Err(Error::Setting { name: "workers", found: self.workers as u64, expected: "1 to 4096" });
         }
@@ -133,11 +140,11 @@ impl Run {
             let advice = "leave it out: lazytable has it";
             return Err(Error::Unsupported { system: system.name(), what: "a bound on cached rows", advice });
         }
-        if self.cut.is_some() && !is_gas {
+        if self.cut.is_some() && !system.is_gas() {
             let advice = "leave it out: servers place rows";
             return Err(Error::Unsupported { system: system.name(), what: "a cut", advice });
         }
-        if self.slack > 0 && is_gas {
+        if self.slack > 0 && system.is_gas() {
             return Err(Error::Unsupported { system: system.name(), what: "slack", advice: "take a slack of 0" });
         }
         Ok(())

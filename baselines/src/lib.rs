@@ -17,5 +17,5 @@ mod store;
 
 pub use crew::Spent;
 pub use error::Error;
-pub use job::{Epoch, Finish, Report, Run, System, list_by};
+pub use job::{Epoch, Finish, KEEPS_LEFT, Report, Run, System, list_by};
 pub use processes::{Peers, Processes};

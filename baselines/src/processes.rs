@@ -1,7 +1,7 @@
 //! The processes that run a job together, each with workers of its own.
 
 use std::fmt;
-use std::ops::{AddAssign, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -90,21 +90,6 @@ impl Processes {
         let Some(peers) = &self.0 else { return Ok(parts) };
         let arrived = peers.exchange(parts).map_err(Error::Peers)?;
         if arrived.len() == self.count() { Ok(arrived) } else { Err(Error::Peers("a part is missing".to_owned())) }
-    }
-
-    /// Adds to numbers what the other processes have, in the order of their numbers, so that all find the same.
-    pub(crate) fn add<T>(&self, mine: &mut [T]) -> Result<(), Error>
-    where
-        T: Copy + Default + AddAssign + Serialize + DeserializeOwned,
-    {
-        if self.count() > 1 {
-            let all = self.gather(mine.to_vec())?;
-            mine.fill(T::default());
-            for part in all {
-                mine.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
-            }
-        }
-        Ok(())
     }
 
     /// Adds what all processes have, in the order of their numbers, so that all find the same.

@@ -2,7 +2,7 @@
 //! the others are mirrors (Gonzalez et al. 2012, section 5).
 
 use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
 
 use megagrid_partition::EdgeList;
@@ -19,7 +19,7 @@ use crate::processes::Processes;
 const ELSEWHERE: u32 = u32::MAX;
 
 /// Picks the edges that a strategy places in this process, of all.
-pub(crate) fn own<'l, T: Copy>(
+pub(crate) fn edges_here<'l, T: Copy>(
     list: &'l EdgeList<T>,
     strategy: &dyn Strategy,
     processes: &Processes,
@@ -67,6 +67,9 @@ impl Sent {
 /// The replicas of this process. They are numbered here in the order of all vertices, left ones first.
 pub(crate) struct Cut {
     processes: Processes,
+    is_whole: bool,
+    /// The number of this process.
+    here: u16,
     /// Left vertices of all processes; all vertices of a square graph.
     num_left: usize,
     num_vertices: usize,
@@ -92,6 +95,8 @@ impl Cut {
         let num_vertices = own.num_left + num_right;
         let mut cut = Self {
             processes: processes.clone(),
+            is_whole: processes.count() == 1,
+            here: processes.number() as u16,
             num_left: own.num_left,
             num_vertices,
             vertices: Vec::new(),
@@ -119,7 +124,7 @@ impl Cut {
 
     /// Adds the replica of the next vertex, if there is one here.
     fn place(&mut self, vertex: usize, degrees: &[Vec<u32>]) {
-        let (count, here) = (degrees.len(), self.processes.number());
+        let (count, here) = (degrees.len(), usize::from(self.here));
         let from = |turn: usize| (vertex + turn) % count;
         // The last of several that are as good.
         let master = (0..count).map(from).max_by_key(|&process| degrees[process][vertex]).unwrap_or(0);
@@ -140,7 +145,7 @@ impl Cut {
 
     /// Tells whether there is one process, which has all.
     pub fn is_whole(&self) -> bool {
-        self.processes.count() == 1
+        self.is_whole
     }
 
     pub fn processes(&self) -> &Processes {
@@ -149,7 +154,7 @@ impl Cut {
 
     /// Returns how many replicas are here.
     pub fn len(&self) -> usize {
-        if self.is_whole() { self.num_vertices } else { self.vertices.len() }
+        if self.is_whole { self.num_vertices } else { self.vertices.len() }
     }
 
     /// Returns how many vertices there are in all processes.
@@ -170,7 +175,7 @@ impl Cut {
     /// Returns the replica of a vertex, if it is here.
     #[inline(always)]
     pub fn replica(&self, vertex: usize) -> Option<usize> {
-        if self.is_whole() {
+        if self.is_whole {
             return Some(vertex);
         }
         let replica = self.replicas[vertex];
@@ -188,18 +193,18 @@ impl Cut {
     /// Returns the vertex of a replica.
     #[inline(always)]
     pub fn vertex(&self, replica: usize) -> usize {
-        if self.is_whole() { replica } else { self.vertices[replica] as usize }
+        if self.is_whole { replica } else { self.vertices[replica] as usize }
     }
 
     /// Tells whether a replica is a master.
     #[inline(always)]
     pub fn is_master(&self, replica: usize) -> bool {
-        self.is_whole() || usize::from(self.masters[replica]) == self.processes.number()
+        self.is_whole || self.masters[replica] == self.here
     }
 
     /// Returns the replicas of a run of vertices.
     pub fn span(&self, vertices: Range<usize>) -> Range<usize> {
-        if self.is_whole() {
+        if self.is_whole {
             return vertices;
         }
         let before = |vertex: usize| self.vertices.partition_point(|&one| (one as usize) < vertex);
@@ -208,7 +213,7 @@ impl Cut {
 
     /// Returns edges of this process with their ends numbered as replicas, right ones from the first of them.
     pub fn local<'l, T: Clone>(&self, own: &'l EdgeList<T>) -> Cow<'l, EdgeList<T>> {
-        if self.is_whole() {
+        if self.is_whole {
             return Cow::Borrowed(own);
         }
         let (first_right, num_left) = if own.square { (0, 0) } else { (self.num_left, self.num_left()) };
@@ -232,9 +237,7 @@ impl Cut {
             state,
             |state, parts| {
                 let mut mirrors = replicas.clone().enumerate().filter(|(_, replica)| !self.is_master(*replica));
-                mirrors.try_for_each(|(at, replica)| {
-                    write(state, at, replica, &mut parts[usize::from(self.masters[replica])])
-                })
+                mirrors.try_for_each(|(at, replica)| write(state, at, replica, &mut parts[self.master(replica)]))
             },
             |state, arrived| {
                 for (at, replica) in replicas.clone().enumerate() {
@@ -267,22 +270,22 @@ impl Cut {
             },
             |state, arrived| {
                 let mut mirrors = replicas.clone().filter(|replica| !self.is_master(*replica));
-                mirrors.try_for_each(|replica| read(state, replica, &mut arrived[usize::from(self.masters[replica])]))
+                mirrors.try_for_each(|replica| read(state, replica, &mut arrived[self.master(replica)]))
             },
         )
     }
 
     /// Returns the processes that have mirrors of a master; none of a mirror.
     pub fn mirrors(&self, replica: usize) -> &[u16] {
-        if self.is_whole() {
+        if self.is_whole {
             return &[];
         }
         &self.mirrors[self.offsets[replica] as usize..self.offsets[replica + 1] as usize]
     }
 
-    /// Returns the process of a replica's master.
-    pub fn master(&self, replica: usize) -> usize {
-        if self.is_whole() { 0 } else { usize::from(self.masters[replica]) }
+    /// Returns the process of a mirror's master.
+    pub fn master(&self, mirror: usize) -> usize {
+        usize::from(self.masters[mirror])
     }
 
     /// Joins the sums of all processes, in the order of their numbers, so that all find the same.
@@ -293,7 +296,10 @@ impl Cut {
     }
 
     /// Adds to numbers what the other processes have, likewise.
-    pub fn add(&self, mine: Vec<f64>, cost: &mut Cost) -> Result<Vec<f64>, Error> {
+    pub fn add<T>(&self, mine: Vec<T>, cost: &mut Cost) -> Result<Vec<T>, Error>
+    where
+        T: AddAssign + Serialize + DeserializeOwned,
+    {
         let mut all = self.share(mine, cost)?.into_iter();
         let mut sum = all.next().unwrap_or_default();
         all.for_each(|part| sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part));
@@ -328,7 +334,7 @@ impl Cut {
         write: impl FnOnce(&S, &mut [Vec<u8>]) -> Result<(), Error>,
         read: impl FnOnce(&mut S, &mut [&[u8]]) -> Result<(), Error>,
     ) -> Result<Sent, Error> {
-        if self.is_whole() {
+        if self.is_whole {
             return Ok(Sent::default());
         }
         let begin = Instant::now();

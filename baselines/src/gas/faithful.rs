@@ -68,6 +68,15 @@ pub struct EdgeView<'e, P: VertexProgram + ?Sized> {
     pub edge: P::Edge,
 }
 
+/// What a superstep begins with.
+struct Received<P: VertexProgram> {
+    /// Replicas that are active, ascending.
+    active: Vec<usize>,
+    /// The message of each, where it is a master.
+    messages: Vec<Option<P::Message>>,
+    sent: Sent,
+}
+
 type Inbox<M> = Vec<Mutex<Option<M>>>;
 
 /// Where vertices are signalled.
@@ -194,7 +203,7 @@ impl<P: VertexProgram> Faithful<P> {
 
     /// Runs a superstep. Without other processes its messages are those along edges.
     pub(crate) fn superstep(&mut self, program: &P) -> Result<Cost, Error> {
-        let (received, active, mut sent) = self.receive(program)?;
+        let Received { active, messages, mut sent } = self.receive(program)?;
         let signalled = AtomicU64::new(0);
         let parts = crew::parts(active.len(), self.workers, |at| at as u64);
         let shared = &*self;
@@ -206,7 +215,7 @@ impl<P: VertexProgram> Faithful<P> {
         let mut sums: Vec<Option<P::Gather>> = gathered.into_iter().flatten().collect();
         sent = sent.and(self.sum(program, &active, &mut sums)?);
         let begin = std::time::Instant::now();
-        for ((&id, message), sum) in active.iter().zip(received).zip(sums) {
+        for ((&id, message), sum) in active.iter().zip(messages).zip(sums) {
             if let Some(message) = message {
                 program.apply(self.cut.vertex(id), &mut self.vertices[id], sum, message);
             }
@@ -237,17 +246,15 @@ impl<P: VertexProgram> Faithful<P> {
         Ok(cost)
     }
 
-    /// Brings messages to masters, which make their mirrors active. Returns the message of each active replica, of masters only, and
-    /// which are active.
-    #[expect(clippy::type_complexity, reason = "two lists that belong together")]
-    fn receive(&mut self, program: &P) -> Result<(Vec<Option<P::Message>>, Vec<usize>, Sent), Error> {
+    /// Brings messages to masters, which make their mirrors active.
+    fn receive(&mut self, program: &P) -> Result<Received<P>, Error> {
         let Self { cut, inbox, .. } = self;
         let take_out =
             |slot: &mut Mutex<Option<P::Message>>| slot.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if cut.is_whole() {
             let received = inbox.iter_mut().enumerate().filter_map(|(id, slot)| Some((Some(take_out(slot)?), id)));
-            let (received, active) = received.unzip();
-            return Ok((received, active, Sent::default()));
+            let (messages, active) = received.unzip();
+            return Ok(Received { active, messages, sent: Sent::default() });
         }
         let mut messages: Vec<Option<P::Message>> = inbox.iter_mut().map(take_out).collect();
         let mut sent = cut.exchange(
@@ -292,8 +299,8 @@ impl<P: VertexProgram> Faithful<P> {
             },
         )?);
         let active: Vec<usize> = (0..is_active.len()).filter(|&id| is_active[id]).collect();
-        let received = active.iter().map(|&id| messages[id].take().filter(|_| cut.is_master(id))).collect();
-        Ok((received, active, sent))
+        let messages = active.iter().map(|&id| messages[id].take().filter(|_| cut.is_master(id))).collect();
+        Ok(Received { active, messages, sent })
     }
 
     /// Adds what mirrors have gathered to what their masters have.

@@ -96,7 +96,7 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
         {
             let mut bytes = &bytes[..];
             for vertex in vertices {
-                put(all.row_mut(vertex as usize), &mut bytes)?;
+                read_row(all.row_mut(vertex as usize), &mut bytes)?;
             }
         }
         Ok(Cow::Owned(all))
@@ -115,7 +115,7 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
         let summed = cut.to_masters(
             ids.clone(),
             sums,
-            |sums, at, _, out| add_bytes(sums.row(at), out),
+            |sums, at, _, out| write_row(sums.row(at), out),
             |sums, at, _, front| {
                 let width = sums.width();
                 let sums = sums.row_mut(at);
@@ -269,17 +269,17 @@ fn refresh<I: Pod>(
     replicas: impl Iterator<Item = usize> + Clone,
     rows: &mut Rows<I>,
 ) -> Result<Sent, Error> {
-    let write = |rows: &Rows<I>, replica, out: &mut Vec<u8>| add_bytes(rows.row(replica), out);
-    cut.to_mirrors(replicas, rows, write, |rows, replica, front| put(rows.row_mut(replica), front))
+    let write = |rows: &Rows<I>, replica, out: &mut Vec<u8>| write_row(rows.row(replica), out);
+    cut.to_mirrors(replicas, rows, write, |rows, replica, front| read_row(rows.row_mut(replica), front))
 }
 
-fn add_bytes<T: Pod>(row: &[T], out: &mut Vec<u8>) -> Result<(), Error> {
+fn write_row<T: Pod>(row: &[T], out: &mut Vec<u8>) -> Result<(), Error> {
     out.extend_from_slice(bytemuck::cast_slice(row));
     Ok(())
 }
 
 /// Takes a row off the front of what another process sent.
-fn put<T: Pod>(row: &mut [T], front: &mut &[u8]) -> Result<(), Error> {
+fn read_row<T: Pod>(row: &mut [T], front: &mut &[u8]) -> Result<(), Error> {
     let bytes = take_bytes(front, size_of_val(row))?;
     bytemuck::cast_slice_mut(row).copy_from_slice(bytes);
     Ok(())

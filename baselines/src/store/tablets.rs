@@ -115,7 +115,8 @@ impl Store for Tablets {
         let Statistics { sent_bytes, received_bytes, sent_messages, received_messages, staleness, .. } = of_client;
         let is_only = self.processes.count() == 1;
         let rows = self.row_bytes.iter().sum::<u64>();
-        let cached = self.options.cached_rows.map_or(1.0, |most| most as f64 / self.num_rows.max(1) as f64).min(1.0);
+        let bounded = self.running.as_ref().filter(|_| self.options.cached_rows.is_some());
+        let cached = bounded.map_or(1.0, |(client, _)| client.cached_rows() as f64 / self.num_rows.max(1) as f64);
         Usage {
             sent_bytes: sent_bytes + received_bytes - if is_only { 0 } else { of_client.own_server_bytes },
             messages: sent_messages + received_messages - if is_only { 0 } else { of_client.own_server_messages },

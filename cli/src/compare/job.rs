@@ -24,10 +24,8 @@ pub trait Comparable: Trains {
     /// Whether all iterations access the same rows, which IterStore then gathers.
     const GATHERS: bool = true;
 
-    /// Tells whether edges change their left vertices on a baseline, which therefore keep all theirs in one process.
-    fn keeps_left(_: System) -> bool {
-        false
-    }
+    /// Systems on which left vertices keep all their edges in one process.
+    const KEEP_LEFT: &'static [System] = &[];
 
     /// Sets what a comparison decides.
     fn settle(_: &mut Self::Options) -> anyhow::Result<()> {
@@ -83,15 +81,11 @@ impl<A: Trains> Args<A> {
     }
 }
 
-fn is_gas(system: System) -> bool {
-    matches!(system, System::Gas | System::GasFaithful)
-}
-
 fn no_slack(consistency: Consistency, system: System) -> Result<(), &'static str> {
     match consistency {
         Consistency::Bsp => Ok(()),
         Consistency::Async => Err("baselines have no --consistency async"),
-        _ if is_gas(system) => Err("it has no slack: leave out --consistency and --slack"),
+        _ if system.is_gas() => Err("it has no slack: leave out --consistency and --slack"),
         _ => Ok(()),
     }
 }
@@ -144,7 +138,7 @@ impl Comparable for Factorization {
     }
 
     fn runs_on(args: &Args<Self>, system: System) -> Result<(), &'static str> {
-        if is_gas(system) && args.own.gradient == Gradient::InPlace {
+        if system.is_gas() && args.own.gradient == Gradient::InPlace {
             return Err("it changes nothing in place: leave it out, or use --gradient batch");
         }
         if args.data.test.is_some() || args.data.holdout().is_some() {
@@ -234,9 +228,7 @@ impl Comparable for ImplicitFactorization {
 }
 
 impl Comparable for TopicModels {
-    fn keeps_left(system: System) -> bool {
-        is_gas(system)
-    }
+    const KEEP_LEFT: &'static [System] = &apps::lda::KEEP_LEFT;
 
     const COMPARED: &'static str = "Finds topics on several systems; the options of `lda`. With the dense sampler, fixed priors and \
         no annealing";
@@ -265,9 +257,7 @@ impl Comparable for TopicModels {
 }
 
 impl Comparable for Regression {
-    fn keeps_left(system: System) -> bool {
-        system == System::Gas
-    }
+    const KEEP_LEFT: &'static [System] = &apps::blockpg::KEEP_LEFT;
 
     const COMPARED: &'static str = "Fits a sparse logistic regression on several systems; the options of `blockpg`";
     const GATHERS: bool = false;

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use clap::ArgMatches;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use megagrid_baselines::System as Baseline;
+use megagrid_baselines::{KEEPS_LEFT, System as Baseline};
 use megagrid_partition::strategy::NAMES;
 
 use crate::entry::{self, Chosen, Entry, List, Trains, command, parsed};
@@ -158,7 +158,7 @@ struct Options {
     cached_rows: Option<usize>,
     /// How gas and gas-faithful place edges on processes: random, grid, hdrf, hybrid, bicut or aweto [default: hybrid, as PowerLyra, for gas, and
     /// grid, as PowerGraph, for gas-faithful; bicut where edges change documents or samples, which then keep all theirs].
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(NAMES).map(named))]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(NAMES).try_map(named))]
     cut: Option<&'static str>,
     /// The objective to reach, whose time is measured [default: the worst with which any run ends].
     #[arg(long, value_name = "OBJECTIVE", allow_negative_numbers = true)]
@@ -170,9 +170,9 @@ struct Options {
     record: Option<PathBuf>,
 }
 
-/// Returns the strategy of a name that is one.
-fn named(name: String) -> &'static str {
-    NAMES.into_iter().find(|known| *known == name).unwrap_or(NAMES[0])
+/// Returns the strategy of a name.
+fn named(name: String) -> Result<&'static str, String> {
+    NAMES.into_iter().find(|known| *known == name).ok_or(name)
 }
 
 impl Options {
@@ -228,7 +228,9 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
         System::Baseline(Baseline::PsNaive) if processes > 1 && common.run.slack.is_some_and(|slack| slack > 0) => {
             Err("in several processes it has no slack: leave out --slack, or --processes")
         }
-        System::Baseline(system) if A::keeps_left(system) && options.cut.is_some_and(|cut| cut != "bicut") => {
+        System::Baseline(system)
+            if A::KEEP_LEFT.contains(&system) && options.cut.is_some_and(|cut| cut != KEEPS_LEFT) =>
+        {
             Err("it does not cut the documents or samples that edges change: take --cut bicut")
         }
         System::Baseline(system) => A::runs_on(training, system),
@@ -275,7 +277,7 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
     let gather = (has_iterstore && A::GATHERS).then(|| options.gather.unwrap_or_default());
     let placement = gather.filter(|_| processes > 1).map(|_| !options.no_placement);
     let cut_of = |system| match system {
-        System::Baseline(system) if A::keeps_left(system) => Some("bicut"),
+        System::Baseline(system) if A::KEEP_LEFT.contains(&system) => Some(KEEPS_LEFT),
         System::Baseline(system) => system.cut().map(|default| options.cut.unwrap_or(default)),
         _ => None,
     };

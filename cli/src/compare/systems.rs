@@ -42,7 +42,7 @@ impl System {
 
     /// Tells whether it is an engine of gather, apply and scatter.
     pub fn is_gas(self) -> bool {
-        matches!(self, Self::Baseline(Baseline::Gas | Baseline::GasFaithful))
+        matches!(self, Self::Baseline(system) if system.is_gas())
     }
 
     /// Returns how many lines a user writes for an algorithm on it; nothing for an unknown command, or where they are not

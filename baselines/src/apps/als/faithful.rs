@@ -6,7 +6,7 @@ use megagrid_partition::Side;
 use serde::{Deserialize, Serialize};
 
 use super::job::Job;
-use crate::gas::cut::own;
+use crate::gas::cut::edges_here;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
@@ -97,7 +97,7 @@ impl<'j> Trainer<'j> {
         let factor = |item| items.row(item).iter().copied().map(f64::from).collect();
         let mut vertices = vec![vec![0.0; items.width()]; feedback.num_left];
         vertices.extend((0..items.len()).map(factor));
-        let own = own(feedback, &*run.strategy(System::GasFaithful)?, &run.processes);
+        let own = edges_here(feedback, &*run.strategy(System::GasFaithful)?, &run.processes);
         let mut gas = Faithful::new(&own, |edge| own.data[edge], vertices, (run.workers, &run.processes))?;
         (0..feedback.num_left).for_each(|user| gas.signal(user, ()));
         let rhos = [Side::Left, Side::Right].map(|side| job.rhos(side)).concat();

@@ -11,7 +11,7 @@ use megagrid_stages::simd::{RowKernel, Vector, row_kernel};
 use megagrid_stages::{ROW_ALIGN, row_width};
 
 use super::job::Job;
-use crate::gas::cut::own;
+use crate::gas::cut::edges_here;
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run, System};
@@ -118,7 +118,7 @@ impl<'j> Trainer<'j> {
     pub fn new(job: &Job<'j>, run: &Run) -> Result<Self, Error> {
         let Job { feedback, config } = *job;
         let (width, block) = (row_width(config.dims), config.block_width());
-        let own = own(feedback, &*run.strategy(System::Gas)?, &run.processes);
+        let own = edges_here(feedback, &*run.strategy(System::Gas)?, &run.processes);
         let widths = [width, block * block + block];
         let mut gas = Gas::new(&own, |edge| own.data[edge], widths, (run.workers, &run.processes))?;
         let (items, gramian) = job.first(run.seed);

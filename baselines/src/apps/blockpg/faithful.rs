@@ -12,7 +12,7 @@ use megagrid_stages::{Add, Aggregate, Exchange, GlobalSync, Read, Total};
 use super::data::{Data, is_visited, loss};
 use super::gas::{Vertex, context, share};
 use crate::crew::lock;
-use crate::gas::cut::{Cut, own};
+use crate::gas::cut::{Cut, edges_here};
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run, System};
@@ -104,7 +104,7 @@ impl<'j> Trainer<'j> {
         for (feature, vertex) in vertices[num_samples..].iter_mut().enumerate() {
             (vertex.region, vertex.weight) = (data.regions[feature], data.weights[feature]);
         }
-        let own = own(&data.values, &*run.strategy(System::GasFaithful)?, &run.processes);
+        let own = edges_here(&data.values, &*run.strategy(System::GasFaithful)?, &run.processes);
         let gas = Faithful::new(&own, |edge| own.data[edge], vertices, (run.workers, &run.processes))?;
         drop(own);
         let state = data.job.config.state();

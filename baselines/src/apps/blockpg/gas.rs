@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::data::{Data, is_visited, join, loss, sync};
 use crate::crew::Spent;
-use crate::gas::cut::{Cut, own};
+use crate::gas::cut::{Cut, edges_here};
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run};
@@ -126,7 +126,7 @@ impl<'j> Trainer<'j> {
     /// Takes what is to be fitted; samples have all their values in one process, as features push to them.
     pub fn new(data: Data<'j>, run: &Run) -> Result<Self, Error> {
         let strategy = BiCut { favourite: Some(Side::Left), seed: run.seed };
-        let own = own(&data.values, &strategy, &run.processes);
+        let own = edges_here(&data.values, &strategy, &run.processes);
         let mut gas =
             Gas::<Vertex, f32, Derivatives>::new(&own, |edge| own.data[edge], [1, 1], (run.workers, &run.processes))?;
         for (sample, &margin) in data.margins.iter().enumerate() {

@@ -13,6 +13,9 @@ use crate::store::Tablets;
 use crate::{Error, Finish, Report, Run, System};
 use data::Data;
 
+/// Systems on which samples keep all their values in one process: features push to them, one after the other.
+pub const KEEP_LEFT: [System; 1] = [System::Gas];
+
 /// Runs a job. The objective is loss and penalty, with the metrics `loss`, `nonzeros` and `kkt_violation`.
 ///
 /// # Errors
@@ -23,9 +26,7 @@ pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Resu
     if run.slack > 0 {
         return Err(Error::Unsupported { system: system.name(), what: "slack", advice: "take a slack of 0" });
     }
-    if system == System::Gas {
-        run.keeps_left(system)?;
-    }
+    run.check_cut(system, &KEEP_LEFT)?;
     let data = Data::new(job, run)?;
     match system {
         System::Gas => train(gas::Trainer::new(data, run)?, run, report),

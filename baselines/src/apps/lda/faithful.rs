@@ -108,7 +108,9 @@ impl job::Trainer for Trainer {
                 rows.row_mut(edges.num_left + word as usize)[usize::from(topic)] += 1.0;
             }
         }
-        self.corpus.processes.add(&mut rows.items_mut()[edges.num_left * self.program.width..])?;
+        let words = edges.num_left * self.program.width..;
+        let counts = self.gas.cut().add(rows.items()[words.clone()].to_vec(), &mut Cost::default())?;
+        rows.items_mut()[words].copy_from_slice(&counts);
         let word = |word| rows.row(edges.num_left + word);
         self.corpus.measure(&self.program.topics, |document| rows.row(document), word)
     }

@@ -15,6 +15,9 @@ use crate::store::Tablets;
 use crate::{Error, Finish, Report, Run, System};
 use corpus::Corpus;
 
+/// Systems on which documents keep all their edges in one process: draws change them, one after the other.
+pub const KEEP_LEFT: [System; 2] = [System::Gas, System::GasFaithful];
+
 /// Runs a job. The objective is the joint log likelihood, with the metrics `log_likelihood` and `per_token`.
 ///
 /// # Errors
@@ -23,7 +26,7 @@ use corpus::Corpus;
 pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Result<Finish, Error> {
     job.config.check()?;
     run.check(system)?;
-    run.keeps_left(system)?;
+    run.check_cut(system, &KEEP_LEFT)?;
     if job.config.prior != Prior::Fixed {
         return Err(Error::Unsupported {
             system: system.name(),

@@ -5,7 +5,7 @@ use megagrid_partition::Side;
 use serde::{Deserialize, Serialize};
 
 use super::job::Job;
-use crate::gas::cut::own;
+use crate::gas::cut::edges_here;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
@@ -106,7 +106,7 @@ impl<'j> Trainer<'j> {
             first(&mut row);
             vertices.push(Vertex { factor: row.into_iter().map(f64::from).collect(), squares: 0.0 });
         });
-        let own = own(ratings, &*run.strategy(System::GasFaithful)?, &run.processes);
+        let own = edges_here(ratings, &*run.strategy(System::GasFaithful)?, &run.processes);
         let mut gas = Faithful::new(&own, |edge| own.data[edge], vertices, (run.workers, &run.processes))?;
         (0..num_users).for_each(|user| gas.signal(user, vec![0.0; dims]));
         Ok(Self { job: *job, gas, program: Descend { config, num_users, iteration: 0 } })

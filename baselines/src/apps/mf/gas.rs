@@ -7,7 +7,7 @@ use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::{Apply, Context, Master, ROW_ALIGN, row_width};
 
 use super::job::{Job, NOTHING};
-use crate::gas::cut::own;
+use crate::gas::cut::edges_here;
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run, System};
@@ -60,7 +60,7 @@ impl<'j> Trainer<'j> {
         let (width, num_users) = (row_width(config.row_dims()), ratings.num_left);
         let steps = (Step::users(config), Step::items(config));
         let program = Descend { config, width, num_users, steps, iteration: 0 };
-        let own = own(ratings, &*run.strategy(System::Gas)?, &run.processes);
+        let own = edges_here(ratings, &*run.strategy(System::Gas)?, &run.processes);
         let widths = [width + ROW_ALIGN, width];
         let mut gas = Gas::new(&own, |edge| own.data[edge], widths, (run.workers, &run.processes))?;
         job.init(run.seed, |side, id, first| {

@@ -4,7 +4,7 @@ use megagrid_algorithms::pagerank::{Damping, State};
 use serde::{Deserialize, Serialize};
 
 use super::job::{Job, measured};
-use crate::gas::cut::own;
+use crate::gas::cut::edges_here;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run, System};
@@ -63,7 +63,7 @@ impl Trainer {
             };
             ((0..job.graph.num_left).map(page).collect(), start.state())
         });
-        let own = own(job.graph, &*run.strategy(System::GasFaithful)?, &run.processes);
+        let own = edges_here(job.graph, &*run.strategy(System::GasFaithful)?, &run.processes);
         let gas = Faithful::new(&own, |_| (), pages, (run.workers, &run.processes))?;
         Ok(Self { damping: job.damping, gas, program: Rank { state } })
     }

@@ -4,7 +4,7 @@ use megagrid_algorithms::pagerank::{Damping, PageRank, Settle, State};
 use megagrid_stages::{Apply, Combine, Context, Master};
 
 use super::job::{Job, measured};
-use crate::gas::cut::own;
+use crate::gas::cut::edges_here;
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run, System};
@@ -41,7 +41,7 @@ pub struct Trainer {
 
 impl Trainer {
     pub fn new(job: &Job<'_>, run: &Run) -> Result<Self, Error> {
-        let own = own(job.graph, &*run.strategy(System::Gas)?, &run.processes);
+        let own = edges_here(job.graph, &*run.strategy(System::Gas)?, &run.processes);
         let mut gas = Gas::new(&own, |_| (), [1, 1], (run.workers, &run.processes))?;
         let state = job.start(|start| {
             for page in 0..job.graph.num_left {

@@ -1,0 +1,258 @@
+//! A row group of a file: where it is, and its columns.
+
+use std::path::{Path, PathBuf};
+
+use ::parquet::basic::{ConvertedType as Converted, Type as Physical};
+use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use ::parquet::data_type::{ByteArray, DataType};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::reader::{FileReader, RowGroupReader};
+use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
+
+use super::dates::seconds;
+use crate::Error;
+use crate::columns::Columns;
+use crate::header::{known, number_column, unnamed};
+use crate::output::{is_unsigned, open_column, open_parquet, parquet_error, read_rows};
+use crate::records::Record;
+use crate::roles::Places;
+use crate::text::{Input, Malformed};
+
+/// Where a row group is.
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    /// Its position in the file.
+    group: usize,
+    /// Its bytes in the file.
+    pub(super) bytes: u64,
+    /// Rows of the file before it.
+    first_row: u64,
+}
+
+/// Finds the row groups of a file.
+pub(super) fn row_groups(path: &Path) -> Result<Vec<Place>, Error> {
+    let reader = open_parquet(path)?;
+    let mut first_row = 0;
+    let place = |(group, metadata): (usize, &::parquet::file::metadata::RowGroupMetaData)| {
+        let bytes = u64::try_from(metadata.compressed_size()).unwrap_or(0);
+        let place = Place { path: path.to_path_buf(), group, bytes, first_row };
+        first_row += u64::try_from(metadata.num_rows()).unwrap_or(0);
+        place
+    };
+    Ok(reader.metadata().row_groups().iter().enumerate().map(place).collect())
+}
+
+impl Place {
+    /// Opens the file anew: readers of one file on several threads would move each other's position in it.
+    pub(super) fn open(
+        &self,
+        input: &Input<'_>,
+        read: impl FnOnce(&Group<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let file = open_parquet(&self.path)?;
+        let reader = file.get_row_group(self.group).map_err(|error| parquet_error(&self.path, error))?;
+        let num_rows = usize::try_from(reader.metadata().num_rows()).unwrap_or(0);
+        read(&Group { place: self, input, reader: &*reader, schema: reader.metadata().schema_descr(), num_rows })
+    }
+}
+
+/// An open row group.
+pub(super) struct Group<'a> {
+    place: &'a Place,
+    input: &'a Input<'a>,
+    reader: &'a dyn RowGroupReader,
+    schema: &'a SchemaDescriptor,
+    num_rows: usize,
+}
+
+impl Group<'_> {
+    /// Adds the edges of its rows.
+    pub(super) fn parse<R: Record>(&self, columns: &mut Columns<R::Data>) -> Result<(), Error> {
+        let (ends, number) = self.columns::<R>()?;
+        let [left, right] = [self.ids(ends[0])?, self.ids(ends[1])?];
+        let numbers = match number {
+            Some(at) if R::IS_TIME => self.times(at)?,
+            Some(at) => self.numbers(at, false)?,
+            None if R::has_number() => {
+                let names = self.names();
+                return Err(self.invalid(unnamed::<R>(&names, names.len())));
+            }
+            None => Vec::new(),
+        };
+        self.each_row(|row, [a, b]| {
+            let number = numbers.get(row).copied().unwrap_or_default();
+            let data = R::of_number(number)
+                .ok_or_else(|| Malformed::new(R::number_name(), (number as f32).to_string().as_bytes(), R::NUMBER))?;
+            columns.push(R::FIELDS, [left.text(row, a), right.text(row, b)], data)
+        })
+    }
+
+    fn names(&self) -> Vec<String> {
+        names(self.schema)
+    }
+
+    fn columns<R: Record>(&self) -> Result<Places, Error> {
+        let names = self.names();
+        let Some(usual) = usual::<R>(&names) else {
+            return Err(self.invalid(format!("{} columns, expected two for the ends of edges", names.len())));
+        };
+        let found = self.input.roles().columns(R::ROLES, &names, names.len(), usual);
+        found.map_err(|problem| self.invalid(problem))
+    }
+
+    fn ids(&self, at: usize) -> Result<Ids, Error> {
+        let described = self.schema.column(at);
+        let reader = self.column_reader(at, &described, false)?;
+        Ok(match reader {
+            ColumnReader::Int32ColumnReader(reader) => {
+                let unsigned = is_unsigned(&described);
+                let widen = |id: i32| if unsigned { i64::from(id as u32) } else { i64::from(id) };
+                Ids::Signed(self.values(reader, &described)?.into_iter().map(widen).collect())
+            }
+            ColumnReader::Int64ColumnReader(reader) => {
+                let ids = self.values(reader, &described)?;
+                if is_unsigned(&described) { Ids::Unsigned(ids) } else { Ids::Signed(ids) }
+            }
+            ColumnReader::ByteArrayColumnReader(reader) => Ids::Text(self.values(reader, &described)?),
+            _ => return Err(self.wrong_type(&described, "integers or text")),
+        })
+    }
+
+    fn numbers(&self, at: usize, are_times: bool) -> Result<Vec<f64>, Error> {
+        let described = self.schema.column(at);
+        let unsigned = is_unsigned(&described);
+        Ok(match self.column_reader(at, &described, are_times)? {
+            ColumnReader::FloatColumnReader(reader) => widen(self.values(reader, &described)?, f64::from),
+            ColumnReader::DoubleColumnReader(reader) => self.values(reader, &described)?,
+            ColumnReader::Int32ColumnReader(reader) => {
+                let number = |value: i32| if unsigned { f64::from(value as u32) } else { f64::from(value) };
+                widen(self.values(reader, &described)?, number)
+            }
+            ColumnReader::Int64ColumnReader(reader) => {
+                let number = |value: i64| if unsigned { value as u64 as f64 } else { value as f64 };
+                widen(self.values(reader, &described)?, number)
+            }
+            _ => return Err(self.wrong_type(&described, "numbers")),
+        })
+    }
+
+    /// Returns times: dates as seconds since 1970, as those of a text are, and numbers as they are.
+    fn times(&self, at: usize) -> Result<Vec<f64>, Error> {
+        let times = self.numbers(at, true)?;
+        Ok(match seconds(&self.schema.column(at)) {
+            Some(seconds) => times.into_iter().map(seconds).collect(),
+            None => times,
+        })
+    }
+
+    fn column_reader(&self, at: usize, described: &ColumnDescriptor, is_time: bool) -> Result<ColumnReader, Error> {
+        // A decimal or a date lies in an integer, but stands for something else.
+        let stands_for_itself = is_unsigned(described)
+            || matches!(
+                described.converted_type(),
+                Converted::NONE
+                    | Converted::UTF8
+                    | Converted::ENUM
+                    | Converted::INT_8
+                    | Converted::INT_16
+                    | Converted::INT_32
+                    | Converted::INT_64
+            );
+        let is_date = matches!(
+            described.converted_type(),
+            Converted::DATE | Converted::TIMESTAMP_MILLIS | Converted::TIMESTAMP_MICROS
+        );
+        let stands_for_itself = stands_for_itself || is_time && is_date;
+        let is_list = described.max_rep_level() > 0;
+        if is_list || !stands_for_itself || described.physical_type() == Physical::FIXED_LEN_BYTE_ARRAY {
+            return Err(self.wrong_type(described, "integers, floating-point numbers or text"));
+        }
+        if let Some(readers) = self.input.readers() {
+            readers.has_read(u64::try_from(self.reader.metadata().column(at).compressed_size()).unwrap_or(0));
+        }
+        open_column(self.reader, at).map_err(|error| self.error(error))
+    }
+
+    fn values<D: DataType>(
+        &self,
+        mut reader: ColumnReaderImpl<D>,
+        described: &ColumnDescriptor,
+    ) -> Result<Vec<D::T>, Error> {
+        let (mut values, mut levels) = (Vec::new(), Vec::new());
+        let read = read_rows(&mut reader, self.num_rows, Some(&mut levels), &mut values);
+        let num_read = read.map_err(|error| self.error(error))?;
+        if let Some(null) = levels.iter().position(|&level| level < described.max_def_level()) {
+            let expected = format!("a value in column {}", described.name());
+            return Err(self.malformed(null, Malformed::new("row", b"null", expected)));
+        }
+        if num_read != self.num_rows || values.len() != self.num_rows {
+            return Err(self.invalid(format!("a row group has {num_read} rows, expected {}", self.num_rows)));
+        }
+        Ok(values)
+    }
+
+    /// Parses the rows. The texts are room for the ids of a row.
+    fn each_row(
+        &self,
+        mut parse: impl FnMut(usize, &mut [itoa::Buffer; 2]) -> Result<(), Malformed>,
+    ) -> Result<(), Error> {
+        let mut texts = [itoa::Buffer::new(), itoa::Buffer::new()];
+        let mut rows = 0..self.num_rows;
+        rows.try_for_each(|row| parse(row, &mut texts).map_err(|malformed| self.malformed(row, malformed)))
+    }
+
+    fn malformed(&self, row: usize, Malformed { field, found, expected }: Malformed) -> Error {
+        let line = self.place.first_row + row as u64 + 1;
+        Error::Malformed { path: self.place.path.clone(), line, field, found, expected }
+    }
+
+    fn wrong_type(&self, described: &ColumnDescriptor, expected: &str) -> Error {
+        let (name, found) = (described.name(), described.physical_type());
+        let list = if described.max_rep_level() > 0 { "lists of " } else { "" };
+        self.invalid(format!(
+            "column {name} holds {list}{found} ({:?}), expected {expected}",
+            described.converted_type()
+        ))
+    }
+
+    fn invalid(&self, problem: String) -> Error {
+        Error::invalid(&self.place.path, problem)
+    }
+
+    fn error(&self, error: ParquetError) -> Error {
+        parquet_error(&self.place.path, error)
+    }
+}
+
+/// Returns what the columns are called.
+pub(super) fn names(schema: &SchemaDescriptor) -> Vec<String> {
+    schema.columns().iter().map(|column| column.name().to_owned()).collect()
+}
+
+/// Returns the columns that are read where no roles are named; `None` where there are too few.
+pub(super) fn usual<R: Record>(names: &[String]) -> Option<Places> {
+    let in_order = ([0, 1], number_column::<R>(names).filter(|&at| at < names.len()));
+    known::<R>(names).or((names.len() >= 2).then_some(in_order))
+}
+
+fn widen<V>(values: Vec<V>, number: impl Fn(V) -> f64) -> Vec<f64> {
+    values.into_iter().map(number).collect()
+}
+
+enum Ids {
+    Signed(Vec<i64>),
+    /// The bits of unsigned integers.
+    Unsigned(Vec<i64>),
+    Text(Vec<ByteArray>),
+}
+
+impl Ids {
+    /// Returns an id as it would stand in a text.
+    fn text<'a>(&'a self, row: usize, text: &'a mut itoa::Buffer) -> &'a [u8] {
+        match self {
+            Self::Signed(ids) => text.format(ids[row]).as_bytes(),
+            Self::Unsigned(ids) => text.format(ids[row] as u64).as_bytes(),
+            Self::Text(ids) => ids[row].data(),
+        }
+    }
+}
