@@ -8,7 +8,8 @@ use crate::store::{Additive, Store};
 /// by itself. A role is the type that its view shows ([`Store`]). Any role may be `()`. The first value of every role is
 /// all-zero bytes until the program's user sets it.
 ///
-/// [`vertex!`](crate::vertex!) declares one; implement the trait by hand for [`refresh`](Self::refresh).
+/// [`vertex!`](crate::vertex!) declares one; implement the trait by hand for [`COUNTS`](Self::COUNTS) and
+/// [`refresh`](Self::refresh).
 pub trait Vertex: 'static {
     /// What master and mirrors agree on at an Apply (TuX²'s `VertexDataSync`). Travels master -> mirrors.
     type Sync: Store + ?Sized;
@@ -18,6 +19,10 @@ pub trait Vertex: 'static {
     type Master: Store + ?Sized;
     /// Held by each replica only: history or a cache built from the synced data. Never travels.
     type Mirror: Store + ?Sized;
+
+    /// Whether its numbers are counts: whole, most of them small and many zero. Those travel in a byte or two each between
+    /// processes, and zeros in a bit; other numbers arrive as they were too, in more bytes than without this.
+    const COUNTS: bool = false;
 
     /// Brings a replica's own data up to date. Runs once per replica when new synced data arrives.
     #[inline(always)]

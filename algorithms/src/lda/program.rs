@@ -18,6 +18,7 @@ impl<S: Store + ?Sized> Vertex for Document<S> {
     type Delta = ();
     type Master = ();
     type Mirror = ();
+    const COUNTS: bool = true;
 }
 
 /// A word: how many of its tokens have each topic.
@@ -28,6 +29,7 @@ impl<S: Store + ?Sized> Vertex for Word<S> {
     type Delta = ();
     type Master = ();
     type Mirror = ();
+    const COUNTS: bool = true;
 }
 
 /// A sampler: how topics are drawn. The type itself is what a worker has at hand for it.

@@ -9,8 +9,8 @@ use super::site::{RunStage, Site};
 use crate::grid::hold;
 use crate::plan::Task;
 use crate::sync::{
-    Body, DueRows, Kind, Malformed, Message, Slice, about_row_bytes, pack_deltas, pack_sync, pack_whole, slices,
-    sync_body,
+    Body, DueRows, Kind, Malformed, Message, Slice, about_sync_bytes, about_whole_bytes, pack_deltas, pack_sync,
+    pack_whole, slices, sync_body,
 };
 
 /// Sends this process's deltas of a shard to the process of its masters.
@@ -57,7 +57,7 @@ fn publish<P: Program, O: On<P>>(site: &Site<'_, P>, shard: usize) -> Option<u64
     let (plan, dims) = (site.plan, site.dims);
     let (arrays, pieces) = (grid.rows::<O>(), grid.pieces(O::SIDE).of(shard..shard + 1));
     let rows = arrays.try_share(pieces.clone())?;
-    let row_bytes = about_row_bytes(&rows.sync, rows.rows.len(), dims);
+    let row_bytes = about_sync_bytes(&rows, dims);
     for process in plan.processes.others(plan.processes.this) {
         let pick = sync.mirrors.of(O::SIDE, ProcessId(process), ShardId(shard));
         // Any worker of the process can take rows in: they take turns.
@@ -83,7 +83,7 @@ pub fn show<P: Program, O: On<P>>(
         let rows = hold(|| grid.rows::<O>().try_share(grid.pieces(O::SIDE).of(shard..shard + 1)));
         let pick = sync.mirrors.of(O::SIDE, process, ShardId(shard));
         let to = process.0 * plan.threads() + shard % plan.threads();
-        for places in slices(pick.len(), about_row_bytes(&rows.sync, rows.rows.len(), dims)) {
+        for places in slices(pick.len(), about_sync_bytes(&rows, dims)) {
             let body = [&included.to_le_bytes(), &pack_sync(&rows, &pick.part(places.clone()), dims)[..]].concat();
             let message = Message { kind: Kind::Fresh, number: age, ..address(site, O::SIDE, shard, to) };
             site.outbox.put(slice(message, places, Body::Own(body)));
@@ -97,9 +97,7 @@ pub fn hand_over<P: Program>(site: &Site<'_, P>, shard: ShardId, to: WorkerId, v
     let (ShardId(shard), WorkerId(to)) = (shard, to);
     let (grid, dims) = (site.grid, site.dims);
     let rows = hold(|| grid.right.try_share(grid.right_pieces.of(shard..shard + 1)));
-    let all = rows.rows.len();
-    let row_bytes = about_row_bytes(&rows.sync, all, dims) + about_row_bytes(&rows.mirror, all, dims);
-    for places in slices(all, row_bytes) {
+    for places in slices(rows.rows.len(), about_whole_bytes(&rows, dims)) {
         let message = Message { kind: Kind::Shard, number: visits, ..address(site, Side::Right, shard, to) };
         let body = Body::Own(pack_whole(&rows, &Slice::Range(places.clone()), dims, false));
         site.outbox.put(slice(message, places, body));

@@ -4,9 +4,8 @@
 use std::any::TypeId;
 
 use bytemuck::{cast_slice, cast_slice_mut};
-use megagrid_stages::{Changes, Item, Store};
+use megagrid_stages::{Changes, Item, Shape, Store};
 
-use super::codec::row_items;
 use super::message::Malformed;
 
 /// How a vertex's items change, for a store.
@@ -14,8 +13,6 @@ pub struct Arithmetic<I> {
     how: How<I>,
     /// Items of a row before padding.
     dims: usize,
-    /// Items of a vertex, without padding; `None`: as many as it has room for.
-    width: Option<usize>,
 }
 
 enum How<I> {
@@ -26,18 +23,12 @@ enum How<I> {
 impl<I: Item> Arithmetic<I> {
     /// Returns the arithmetic of a store; `None` where changes cannot be summed.
     pub fn of<S: Store<Item = I> + ?Sized>(dims: usize) -> Option<Self> {
-        let width = row_items::<S>(dims);
-        let how = match width {
-            Some(0) => None,
-            Some(_) => Numbers::of().map(How::Numbers),
-            None => S::CHANGES.map(How::Entries),
+        let how = match S::SHAPE {
+            Shape::Nothing => None,
+            Shape::Value | Shape::Row => Numbers::of().map(How::Numbers),
+            Shape::Entries => S::CHANGES.map(How::Entries),
         };
-        Some(Self { how: how?, dims, width })
-    }
-
-    /// Returns the items of a vertex, without padding; `None`: as many as it has room for.
-    pub fn width(&self) -> Option<usize> {
-        self.width
+        Some(Self { how: how?, dims })
     }
 
     /// Appends what has to be added to the items before to have those now; nothing where nothing changed.

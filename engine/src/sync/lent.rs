@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bytemuck::cast_slice;
 use megagrid_stages::Vertex;
 
-use super::codec::{pack_sync, row_bytes};
+use super::codec::pack_sync;
+use super::form::row_bytes;
 use super::message::{Body, Lend};
 use super::pick::Slice;
 use crate::grid::{SharedRows, VertexArrays, hold};
@@ -37,7 +38,7 @@ pub fn sync_body<V: Vertex>(
     dims: usize,
 ) -> Body {
     let (Slice::Range(numbers), Some(width), Some(_)) =
-        (slice, row_bytes::<V::Sync>(dims), rows.sync.side_by_side(dims))
+        (slice, row_bytes::<V, V::Sync>(dims), rows.sync.side_by_side(dims))
     else {
         return Body::Own(pack_sync(rows, slice, dims));
     };

@@ -6,7 +6,9 @@
 
 mod arithmetic;
 mod codec;
+mod counts;
 mod dirty;
+mod form;
 mod in_transit;
 mod ledger;
 mod lent;
@@ -20,7 +22,9 @@ mod replication;
 mod served;
 mod table;
 
-pub use codec::{about_row_bytes, add_deltas, pack_deltas, pack_sync, pack_whole, unpack_sync, unpack_whole};
+pub use codec::{
+    about_sync_bytes, about_whole_bytes, add_deltas, pack_deltas, pack_sync, pack_whole, unpack_sync, unpack_whole,
+};
 pub use in_transit::InTransit;
 pub use ledger::Push;
 pub use lent::sync_body;

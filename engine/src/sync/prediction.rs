@@ -3,7 +3,7 @@
 use megagrid_partition::{ProcessId, ShardId, Side};
 use megagrid_stages::{Program, Vertex};
 
-use super::codec::row_bytes;
+use super::form::row_bytes;
 use super::message::wire_bytes;
 use super::mirrors::Mirrors;
 use super::pick::rows_of_slice;
@@ -31,17 +31,17 @@ struct VertexBytes {
 
 impl VertexBytes {
     fn of<V: Vertex>(dims: usize) -> Self {
-        let synced = row_bytes::<V::Sync>(dims);
+        let synced = row_bytes::<V, V::Sync>(dims);
         Self {
             synced,
-            delta: row_bytes::<V::Delta>(dims),
-            moved: synced.zip(row_bytes::<V::Mirror>(dims)).map(|(sync, mirror)| sync + mirror),
+            delta: row_bytes::<V, V::Delta>(dims),
+            moved: synced.zip(row_bytes::<V, V::Mirror>(dims)).map(|(sync, mirror)| sync + mirror),
         }
     }
 }
 
 /// Predicts what all processes send in an iteration at slack 0; `None` where that depends on the data or on time: with slack,
-/// for replicas, for entries and for data of edges. Sums count as those of a worker context without content.
+/// for replicas, for entries, for counts and for data of edges. Sums count as those of a worker context without content.
 pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: usize) -> Option<Traffic> {
     if plan.slack != Some(0) || plan.mirrored {
         return None;

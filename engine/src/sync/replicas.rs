@@ -25,6 +25,7 @@ use megagrid_partition::{ProcessId, ShardId, Side};
 use megagrid_stages::{Shape, Store, Vertex};
 
 use super::arithmetic::Arithmetic;
+use super::form::Form;
 use super::in_transit::InTransit;
 use super::ledger::{Freshness, Ledger, Push};
 use super::message::{Body, Kind, Malformed, Message};
@@ -71,6 +72,7 @@ struct Master<I> {
 /// The right shards of a process in a run with slack.
 pub struct Replicas<V: Vertex> {
     arithmetic: Arithmetic<SyncItem<V>>,
+    form: Form,
     push: Push,
     /// This process.
     this: usize,
@@ -108,6 +110,7 @@ impl<V: Vertex> Replicas<V> {
         };
         Ok(Self {
             arithmetic: Arithmetic::of::<V::Sync>(dims).ok_or(Error::NotAdditive)?,
+            form: Form::of::<V, V::Sync>(dims),
             push,
             this: plan.processes.this,
             in_transit,
@@ -146,7 +149,7 @@ impl<V: Vertex> Replicas<V> {
         let mut table = Table::default();
         for row in pick.rows(rows.rows.start) {
             let items = rows.sync.items(row);
-            table.push(&items[..self.arithmetic.width().unwrap_or(items.len())]);
+            table.push(&items[..self.form.width().unwrap_or(items.len())]);
         }
         table
     }
@@ -316,18 +319,18 @@ impl<V: Vertex> Replicas<V> {
 
     /// Writes the body of a message of changes: of only the rows that changed.
     pub fn pack_change(&self, change: &RowChanges<SyncItem<V>>, all: usize) -> Vec<u8> {
-        change.to_bytes(all, self.arithmetic.width())
+        change.to_bytes(all, self.form)
     }
 
     /// Reads the changes of some of `all` rows from the body of a message.
     pub fn unpack_change(&self, from: &[u8], all: usize) -> Result<RowChanges<SyncItem<V>>, Malformed> {
-        RowChanges::from_bytes(from, all, self.arithmetic.width())
+        RowChanges::from_bytes(from, all, self.form)
     }
 
     /// Writes the body of a message of a master's rows; the age goes in its header.
     pub fn pack_fresh(&self, fresh: &Fresh<SyncItem<V>>) -> Vec<u8> {
         let mut bytes = fresh.included.to_le_bytes().to_vec();
-        fresh.rows.put(self.arithmetic.width(), &mut bytes);
+        fresh.rows.put(self.form, &mut bytes);
         bytes
     }
 
@@ -335,7 +338,7 @@ impl<V: Vertex> Replicas<V> {
     pub fn unpack_fresh(&self, shard: usize, age: u64, bytes: &[u8]) -> Result<Fresh<SyncItem<V>>, Malformed> {
         let (included, mut rest) = bytes.split_first_chunk::<8>().ok_or(Malformed)?;
         let replica = lock(&self.shards[shard]);
-        let rows = Table::take(replica.base.len(), self.arithmetic.width(), &mut rest)?.padded_as(&replica.base)?;
+        let rows = Table::take(replica.base.len(), self.form, &mut rest)?.padded_as(&replica.base)?;
         let fresh = Fresh { age, included: u64::from_le_bytes(*included), rows };
         if rest.is_empty() { Ok(fresh) } else { Err(Malformed) }
     }

@@ -1,10 +1,9 @@
 //! Rows of items one after the other, each of a length of its own; and changes of some rows, as messages hold them.
 
-use bytemuck::pod_collect_to_vec;
 use megagrid_stages::Item;
 
-use super::codec::{put_row, take_row};
 use super::dirty;
+use super::form::Form;
 use super::message::Malformed;
 
 #[derive(Clone, Debug)]
@@ -60,23 +59,25 @@ impl<I: Item> Table<I> {
         only
     }
 
-    /// Appends the rows as bytes; see [`put_row`].
-    pub fn put(&self, width: Option<usize>, out: &mut Vec<u8>) {
-        match width {
-            Some(_) => put_row(&self.items, Some(self.items.len()), out),
-            None => (0..self.len()).for_each(|row| put_row(self.row(row), None, out)),
+    /// Appends the rows as bytes.
+    pub fn put(&self, form: Form, out: &mut Vec<u8>) {
+        match form.together(self.len()) {
+            Some(form) => form.put(&self.items, out),
+            None => (0..self.len()).for_each(|row| form.put(self.row(row), out)),
         }
     }
 
     /// Reads rows that [`Self::put`] wrote; those of different lengths as they were written.
-    pub fn take(rows: usize, width: Option<usize>, from: &mut &[u8]) -> Result<Self, Malformed> {
-        if let Some(width) = width {
-            let items = pod_collect_to_vec(take_row::<I>(Some(rows * width), from)?);
-            return Ok(Self { items, ends: (1..=rows).map(|row| row * width).collect() });
-        }
+    pub fn take(rows: usize, form: Form, from: &mut &[u8]) -> Result<Self, Malformed> {
         let mut table = Self::default();
+        if let (Some(together), Some(width)) = (form.together(rows), form.width()) {
+            together.append(&mut table.items, from)?;
+            table.ends = (1..=rows).map(|row| row * width).collect();
+            return Ok(table);
+        }
         for _ in 0..rows {
-            table.push(&pod_collect_to_vec(take_row::<I>(None, from)?));
+            form.append(&mut table.items, from)?;
+            table.ends.push(table.items.len());
         }
         Ok(table)
     }
@@ -129,35 +130,66 @@ impl<I: Item> RowChanges<I> {
     }
 
     /// Writes the body of a message, of changes of some of `all` rows.
-    pub fn to_bytes(&self, all: usize, width: Option<usize>) -> Vec<u8> {
+    pub fn to_bytes(&self, all: usize, form: Form) -> Vec<u8> {
         let mut out = Vec::with_capacity(4 + 4 * self.rows.len() + self.bytes() as usize);
         dirty::put(&self.rows, all, &mut out);
-        self.changes.put(width, &mut out);
+        self.changes.put(form, &mut out);
         out
     }
 
     /// Reads the body of a message.
-    pub fn from_bytes(mut from: &[u8], all: usize, width: Option<usize>) -> Result<Self, Malformed> {
+    pub fn from_bytes(mut from: &[u8], all: usize, form: Form) -> Result<Self, Malformed> {
         let rows = dirty::take(all, &mut from)?;
-        let changes = Table::take(rows.len(), width, &mut from)?;
+        let changes = Table::take(rows.len(), form, &mut from)?;
         if from.is_empty() { Ok(Self { rows, changes }) } else { Err(Malformed) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use megagrid_stages::{Vertex, vertex};
+
     use super::*;
+    use crate::grid::entries::Entries;
+
+    vertex! { struct Plain { sync: Entries } }
+
+    struct Counted;
+
+    impl Vertex for Counted {
+        type Sync = Entries;
+        type Delta = ();
+        type Master = ();
+        type Mirror = ();
+        const COUNTS: bool = true;
+    }
 
     #[test]
     fn changes_survive_a_message_and_truncated_ones_are_refused() {
         let now: [&[u32]; 3] = [&[3, 0, 0], &[], &[7, 8, 0]];
         let append = |row: usize, out: &mut Vec<u32>| out.extend_from_slice(now[row]);
         let changes = RowChanges::of(3, append);
-        let bytes = changes.to_bytes(3, None);
-        let read = RowChanges::<u32>::from_bytes(&bytes, 3, None).unwrap();
-        let found: Vec<_> = read.each().collect();
-        assert_eq!(found, [(0, &[3][..]), (2, &[7, 8][..])]);
-        assert!((0..bytes.len()).all(|len| RowChanges::<u32>::from_bytes(&bytes[..len], 3, None).is_err()));
+        for form in [Form::of::<Plain, Entries>(3), Form::of::<Counted, Entries>(3)] {
+            let bytes = changes.to_bytes(3, form);
+            let read = RowChanges::<u32>::from_bytes(&bytes, 3, form).unwrap();
+            let found: Vec<_> = read.each().collect();
+            assert_eq!(found, [(0, &[3][..]), (2, &[7, 8][..])]);
+            assert!((0..bytes.len()).all(|len| RowChanges::<u32>::from_bytes(&bytes[..len], 3, form).is_err()));
+        }
+    }
+
+    #[test]
+    fn rows_of_one_length_go_together() {
+        let mut table = Table::default();
+        [[1.0_f32, 0.0, 0.5], [0.0; 3]].iter().for_each(|row| table.push(row));
+        for (form, len) in [(Form::of::<Plain, [f32]>(3), 24), (Form::of::<Counted, [f32]>(3), 7)] {
+            let mut bytes = Vec::new();
+            table.put(form, &mut bytes);
+            assert_eq!(bytes.len(), len);
+            let read = Table::<f32>::take(2, form, &mut &bytes[..]).unwrap();
+            assert_eq!((read.row(0), read.row(1)), (table.row(0), table.row(1)));
+            assert_eq!(Table::<f32>::take(2, form, &mut &bytes[..len - 1]).unwrap_err(), Malformed);
+        }
     }
 
     #[test]

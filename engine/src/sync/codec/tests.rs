@@ -18,6 +18,17 @@ vertex! {
     struct Counted { sync: Entries, delta: Entries }
 }
 
+/// Counts in rows, with more of them beside.
+struct Topics;
+
+impl Vertex for Topics {
+    type Sync = [f32];
+    type Delta = [f32];
+    type Master = ();
+    type Mirror = [u32];
+    const COUNTS: bool = true;
+}
+
 fn arrays<V: Vertex>() -> VertexArrays<V> {
     let capacities: Vec<u32> = (0..ROWS as u32).map(|row| row % DIMS as u32).collect();
     VertexArrays::new(vec![0, ROWS], DIMS, 1, Some(&capacities)).unwrap()
@@ -42,7 +53,7 @@ fn slices_of_synced_rows_arrive_as_they_were() {
         let rows = from.try_share(0..1).unwrap();
         let mut arrived = into.try_own(0..1).unwrap();
         (0..ROWS).for_each(|row| arrived.row(row).sync.fill(0.0));
-        let parts: Vec<_> = slices(pick.len(), about_row_bytes(&rows.sync, ROWS, DIMS)).collect();
+        let parts: Vec<_> = slices(pick.len(), about_sync_bytes(&rows, DIMS)).collect();
         assert_eq!(parts.len(), (pick.len() * DIMS * 4).div_ceil(SLICE_BYTES / (DIMS * 4) * DIMS * 4));
         for part in parts {
             let body = pack_sync(&rows, &pick.part(part.clone()), DIMS);
@@ -72,7 +83,7 @@ fn slices_of_a_moving_shard_arrive_as_they_were() {
     let rows = from.try_share(0..1).unwrap();
     let mut arrived = into.try_own(0..1).unwrap();
     (0..ROWS).for_each(|row| fill(arrived.row(row).sync, |_| 1, DIMS));
-    let parts: Vec<_> = slices(ROWS, about_row_bytes(&rows.sync, ROWS, DIMS)).collect();
+    let parts: Vec<_> = slices(ROWS, about_whole_bytes(&rows, DIMS)).collect();
     assert!(parts.len() > 1);
     for part in parts {
         let slice = Slice::Range(part);
@@ -86,6 +97,33 @@ fn slices_of_a_moving_shard_arrive_as_they_were() {
 fn slices_of_deltas_add_up() {
     add_up::<Numbers>(&picks(), |row, at| (row + at) as f32);
     add_up::<Counted>(&picks(), |row, at| (at * row) as u32 + 1);
+    add_up::<Topics>(&picks(), |row, at| (row * at % 90) as f32);
+}
+
+#[test]
+fn counts_travel_in_fewer_bytes() {
+    let (from, into) = (arrays::<Topics>(), arrays::<Topics>());
+    let mut rows = from.try_own(0..1).unwrap();
+    for row in 0..ROWS {
+        fill(rows.row(row).sync, |at| if at % 3 == 0 { (row % 50) as f32 } else { 0.0 }, DIMS);
+        fill(rows.row(row).mirror, |at| (row * at) as u32, DIMS);
+    }
+    drop(rows);
+    let (rows, mut arrived) = (from.try_share(0..1).unwrap(), into.try_own(0..1).unwrap());
+    for pick in picks() {
+        let body = pack_sync(&rows, &pick.whole(), DIMS);
+        assert!(body.len() <= pick.len() * (DIMS / 3 + DIMS.div_ceil(8)), "{} bytes", body.len());
+        assert_eq!(unpack_sync(&mut arrived, &pick.whole(), DIMS, &body), Ok(()));
+        if !body.is_empty() {
+            assert_eq!(unpack_sync(&mut arrived, &pick.whole(), DIMS, &body[1..]), Err(Malformed));
+        }
+    }
+    let body = pack_whole(&rows, &Slice::Range(0..ROWS), DIMS, true);
+    assert_eq!(unpack_whole(&mut arrived, &Slice::Range(0..ROWS), DIMS, true, &body), Ok(()));
+    for row in 0..ROWS {
+        let row_there = arrived.row(row);
+        assert_eq!((&*row_there.sync, &*row_there.mirror), (rows.sync.items(row), rows.mirror.items(row)), "row {row}");
+    }
 }
 
 fn bytes<I: bytemuck::Pod>(items: &[I]) -> &[u8] {
@@ -111,7 +149,8 @@ fn add_up<V: Vertex>(picks: &[Pick], of: impl Fn(usize, usize) -> <V::Delta as S
             }
             let mut sent = Vec::new();
             pack_deltas(&mut mine, pick, DIMS, |places, body| sent.push((places, body)));
-            assert_eq!(sent.len() > 1, !pick.is_empty());
+            assert_eq!(sent.is_empty(), pick.is_empty());
+            assert!(V::COUNTS || sent.len() != 1, "rows of this many bytes go in slices");
             for (places, body) in sent {
                 assert_eq!(add_deltas(&mut masters, &pick.part(places), DIMS, &body), Ok(()));
             }
