@@ -54,6 +54,7 @@ mod link;
 mod options;
 #[cfg(test)]
 mod refusals;
+mod revised;
 mod statistics;
 mod tablet;
 
@@ -64,5 +65,6 @@ pub use options::{
     CONTENTION_BOUND, Checkpoints, EARLY_RATIO, Options, PATIENCE, Prefetch, Preset, ServerOptions, Specializations,
     ThreadCache,
 };
+pub use revised::Revised;
 pub use statistics::Statistics;
 pub use tablet::{MAX_CLIENTS, TabletServer, newest_checkpoint};

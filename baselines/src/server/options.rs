@@ -206,4 +206,8 @@ pub struct Checkpoints {
     pub folder: PathBuf,
     /// Clocks from one to the next, at least 1.
     pub every: u32,
+    /// Whether each has only the updates of clocks before it (LazyTable, section 3.3: a pure snapshot), for which a row is copied that a
+    /// client changes ahead of it. Otherwise, with slack, also later ones of clients that are ahead: an approximate snapshot. Rows
+    /// that are placed while clients are ahead are approximate in both.
+    pub pure: bool,
 }

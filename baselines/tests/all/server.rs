@@ -322,7 +322,7 @@ fn servers_resume_from_a_checkpoint() {
     let sums = tables.add::<i64>(2);
     let run = |from: Option<u32>, until: u32| {
         let start = |server| {
-            let checkpoints = Some(Checkpoints { folder: folder.path().into(), every: 2 });
+            let checkpoints = Some(Checkpoints { folder: folder.path().into(), every: 2, pure: false });
             let resume = from.map(|clock| (folder.path().into(), clock));
             let options = ServerOptions { checkpoints, resume, ..ServerOptions::new(server, 2, 2) };
             TabletServer::start("127.0.0.1:0", &tables, options).unwrap()
@@ -372,6 +372,50 @@ fn servers_resume_from_a_checkpoint() {
     let error = TabletServer::start("127.0.0.1:0", &tables, ServerOptions { resume, ..ServerOptions::new(0, 2, 2) });
     let error = error.unwrap_err().to_string();
     assert!(error.contains("its checksum does not fit; use the checkpoint that this job wrote"), "{error}");
+}
+
+/// A client is ahead of another: a pure checkpoint has only the updates of the clocks before it, an approximate one all that came.
+#[test]
+fn checkpoints_are_pure_where_they_are_to_be() {
+    let mut tables = Tables::new();
+    let sums = tables.add::<i64>(2);
+    for (pure, expected) in [(true, [4, 6, 0, 2]), (false, [8, 18, 4, 6])] {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = Some(Checkpoints { folder: folder.path().into(), every: 2, pure });
+        let options = ServerOptions { checkpoints, ..ServerOptions::new(0, 1, 2) };
+        let server = TabletServer::start("127.0.0.1:0", &tables, options).unwrap();
+        let clients = [0, 1].map(|client| {
+            let options = Options { client, clients: 2, ..Options::preset(Preset::LazyTable, 1, 9) };
+            Client::connect(&[server.address()], &tables, options).unwrap()
+        });
+        let mut workers = clients.each_ref().map(|client| client.worker(0).unwrap());
+        for clock in 0..6 {
+            workers[0].update(sums, 0, &[1, 3]).unwrap();
+            if clock >= 2 {
+                workers[0].update(sums, 1, &[1, 1]).unwrap();
+            }
+            workers[0].clock().unwrap();
+        }
+        // The answer comes after all that this client sent is in.
+        clients[0].read_table(sums, 0).unwrap();
+        for _ in 0..2 {
+            workers[1].update(sums, 0, &[1, 0]).unwrap();
+            workers[1].update(sums, 1, &[0, 1]).unwrap();
+            workers[1].clock().unwrap();
+        }
+        let begin = std::time::Instant::now();
+        while newest_checkpoint(folder.path(), 1) != Some(2) {
+            assert!(begin.elapsed().as_secs() < 30, "no checkpoint was written");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let resume = Some((folder.path().into(), 2));
+        let again =
+            TabletServer::start("127.0.0.1:0", &tables, ServerOptions { resume, ..ServerOptions::new(0, 1, 1) });
+        let again = again.unwrap();
+        let client = Client::connect(&[again.address()], &tables, Options::preset(Preset::LazyTable, 1, 0)).unwrap();
+        let found = client.read_table(sums, 2).unwrap();
+        assert_eq!((found.rows, found.values), (vec![0, 1], expected.to_vec()), "pure: {pure}");
+    }
 }
 
 /// Rows that are read though their updates alone were reported, or nothing, are requested one by one, and later together; also those that

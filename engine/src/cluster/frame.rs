@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 const MAGIC: [u8; 4] = *b"MGCL";
 /// Changes with the layout of frames and messages.
-pub(super) const PROTOCOL: u32 = 2;
+pub(super) const PROTOCOL: u32 = 3;
 /// No message and no body is longer: what a process allocates for a frame is bounded, and heartbeats get between.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 

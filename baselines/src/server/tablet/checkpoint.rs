@@ -2,14 +2,15 @@
 //!
 //! A checkpoint is written when the global clock reaches a multiple of [`Checkpoints::every`]: to a temporary file, which is
 //! synced and then renamed, so that a file with the final name is whole. With slack 0 it contains exactly the updates before
-//! that clock; with slack it may contain later ones of clients that are ahead (LazyTable's approximate snapshot). The two
-//! newest are kept: servers write on their own, and all resume from the newest clock that each has a file of.
+//! that clock; with slack it may contain later ones of clients that are ahead (LazyTable's approximate snapshot), unless it is to be
+//! [pure](super::pure). The two newest are kept: servers write on their own, and all resume from the newest clock that each has a file of.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::master::MasterTable;
+use super::pure::Pure;
 use crate::Error;
 use crate::server::options::{Checkpoints, ServerOptions};
 
@@ -39,8 +40,13 @@ fn clocks(folder: &Path, server: usize, servers: usize) -> Vec<u32> {
 }
 
 /// Writes the rows, in a thread of their own; an error is logged, since training can go on without.
-pub(super) fn write_in_background(to: &Checkpoints, clock: u32, options: &ServerOptions, tables: &[MasterTable]) {
-    let bytes = serialize(tables);
+pub(super) fn write_in_background(
+    to: &Checkpoints,
+    clock: u32,
+    options: &ServerOptions,
+    (tables, pure): (&[MasterTable], &Pure),
+) {
+    let bytes = serialize(tables, |number, table, slot| pure.row(clock, number, table, slot));
     let (folder, server, servers) = (to.folder.clone(), options.server, options.servers);
     tokio::task::spawn_blocking(move || {
         if let Err(error) = write(&folder, server, servers, clock, &bytes) {
@@ -66,16 +72,16 @@ fn write(folder: &Path, server: usize, servers: usize, clock: u32, bytes: &[u8])
 }
 
 /// For each table: its description, the number of rows, and each row's number and bytes; then a checksum.
-fn serialize(tables: &[MasterTable]) -> Vec<u8> {
+fn serialize<'t>(tables: &'t [MasterTable], row_bytes: impl Fn(u32, &'t MasterTable, u32) -> &'t [u8]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
-    for table in tables {
+    for (number, table) in (0..).zip(tables) {
         let description = table.kind.description();
         bytes.extend_from_slice(&(description.len() as u32).to_le_bytes());
         bytes.extend_from_slice(description.as_bytes());
         bytes.extend_from_slice(&(table.stored().count() as u32).to_le_bytes());
         for (row, slot) in table.stored() {
             bytes.extend_from_slice(&row.to_le_bytes());
-            bytes.extend_from_slice(table.data(slot, 1));
+            bytes.extend_from_slice(row_bytes(number, table, slot));
         }
     }
     let checksum = checksum(&bytes);

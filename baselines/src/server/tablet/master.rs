@@ -43,6 +43,11 @@ impl MasterTable {
         slot
     }
 
+    /// Returns where a row lies, if it was named before.
+    pub(super) fn find(&self, row: u32) -> Option<u32> {
+        self.slots.get(&row).copied()
+    }
+
     /// Returns the number of the row in a slot.
     pub(super) fn row(&self, slot: u32) -> u32 {
         self.rows[slot as usize].number

@@ -4,6 +4,7 @@ mod checkpoint;
 mod connection;
 mod master;
 mod placement;
+mod pure;
 mod shard;
 
 use std::net::{SocketAddr, ToSocketAddrs};

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use super::checkpoint;
 use super::master::MasterTable;
+use super::pure::Pure;
 use crate::Error;
 use crate::server::element::Tables;
 use crate::server::frame::{CHUNK_BYTES, Frame, Header, Verb, frames};
@@ -50,6 +51,7 @@ pub(super) struct Shard {
     pub(super) tables: Vec<MasterTable>,
     pub(super) clients: Vec<Client>,
     global: u32,
+    pure: Pure,
     /// Reads that ask for versions beyond the global clock.
     pending_reads: BTreeMap<u32, Vec<(usize, Frame)>>,
     /// Accesses that clients have reported, and how many clients have reported all.
@@ -77,6 +79,7 @@ impl Shard {
             tables: masters,
             clients: (0..options.clients).map(|_| client()).collect(),
             global: clock,
+            pure: Pure::new(options.checkpoints.as_ref().filter(|to| to.pure).map(|to| to.every)),
             pending_reads: BTreeMap::new(),
             accesses: Vec::new(),
             reporters: 0,
@@ -286,24 +289,29 @@ impl Shard {
     }
 
     fn apply_pending(&mut self, client: usize) {
+        let clock = self.clients[client].clock;
         for frame in std::mem::take(&mut self.clients[client].pending) {
-            let number = frame.header().table as usize;
-            let table = &mut self.tables[number];
+            let number = frame.header().table;
+            let (table, pure, global) = (&mut self.tables[number as usize], &mut self.pure, self.global);
             let row_bytes = table.kind.row_bytes;
+            let mut update = |table: &mut MasterTable, slot: u32, updates: &[u8]| {
+                pure.note(number, table, slot, updates, clock, global);
+                table.update(slot, updates);
+            };
             if frame.verb() == Verb::PlanUpdate {
                 let slots = self.clients[client].list(frame.header());
                 let slots = &slots[frame.header().first as usize..];
                 let mut data = frame.data();
                 for run in slots[..data.len() / row_bytes].chunk_by(|a, b| a + 1 == *b) {
                     let (updates, rest) = data.split_at(run.len() * row_bytes);
-                    table.update(run[0], updates);
+                    update(table, run[0], updates);
                     data = rest;
                 }
             } else {
                 // Rows of a size that is no multiple of 8 are aligned as their elements are.
-                for (&row, update) in frame.rows().iter().zip(frame.data().chunks_exact(row_bytes)) {
+                for (&row, updates) in frame.rows().iter().zip(frame.data().chunks_exact(row_bytes)) {
                     let slot = table.slot(row);
-                    table.update(slot, update);
+                    update(table, slot, updates);
                 }
             }
         }
@@ -332,8 +340,9 @@ impl Shard {
             && global != LEFT
             && global.is_multiple_of(checkpoints.every)
         {
-            checkpoint::write_in_background(checkpoints, global, &self.options, &self.tables);
+            checkpoint::write_in_background(checkpoints, global, &self.options, (&self.tables, &self.pure));
         }
+        self.pure.end(global);
     }
 
     /// Pushes the registered rows that changed; when all clients have left, nobody needs them.
