@@ -13,6 +13,9 @@
 //!   tablet server  tablet server           rows; vector clock of the processes; reads and updates that wait
 //! ```
 //!
+//! The keys may be divided into partitions ([`Options::partitions`]; IterStore, section 4.1): each machine then has a tablet server for
+//! each, with a thread that keeps its rows, and each process a thread that pushes updates to them and pulls rows from them.
+//!
 //! **Consistency.** Each worker counts clocks. A read in clock c with slack s contains all updates of all workers of clocks up
 //! to c - 1 - s (slack 0: bulk synchronous), and all of the reading worker's own. Updates are associative and commutative
 //! ([`Element`]), so that they are combined on their way: within a clock, within a process.
@@ -51,6 +54,7 @@ mod client;
 mod element;
 mod frame;
 mod link;
+mod numa;
 mod options;
 #[cfg(test)]
 mod refusals;
@@ -66,5 +70,5 @@ pub use options::{
     ThreadCache,
 };
 pub use revised::Revised;
-pub use statistics::Statistics;
+pub use statistics::{Preprocessing, Statistics};
 pub use tablet::{MAX_CLIENTS, TabletServer, newest_checkpoint};

@@ -133,8 +133,13 @@ pub struct Options {
     /// About how many rows the process caches; nothing: all that it has used. Rows with updates that their servers have not confirmed stay.
     /// Not for rows that servers push, nor for static structures.
     pub cached_rows: Option<usize>,
-    /// The server on the same machine, where placement puts rows that this process uses most.
+    /// The server on the same machine, where placement puts rows that this process uses most; with several partitions, which of
+    /// the machines, each of which has as many servers.
     pub own_server: usize,
+    /// Partitions of the keys (IterStore, section 4.1). The servers of a machine come one after the other, one for each
+    /// partition, and the process has a thread for each, which exchanges messages with its servers. IterStore has one
+    /// for every two threads. Servers are told the same.
+    pub partitions: usize,
     /// The largest frame accepted.
     pub max_frame_bytes: usize,
     /// How long a server may be silent ([`PATIENCE`]).
@@ -159,6 +164,7 @@ impl Options {
             specializations,
             cached_rows: None,
             own_server: 0,
+            partitions: 1,
             max_frame_bytes: MAX_FRAME_BYTES,
             patience: PATIENCE,
         }
@@ -172,6 +178,8 @@ pub struct ServerOptions {
     pub server: usize,
     /// How many servers there are.
     pub servers: usize,
+    /// Partitions of the keys ([`Options::partitions`]): this server is one of so many on its machine.
+    pub partitions: usize,
     /// How many client processes there are.
     pub clients: usize,
     /// The largest frame accepted.
@@ -190,6 +198,7 @@ impl ServerOptions {
         Self {
             server,
             servers,
+            partitions: 1,
             clients,
             max_frame_bytes: MAX_FRAME_BYTES,
             patience: PATIENCE,

@@ -1,9 +1,54 @@
 //! What a client process has counted.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::crew::lock;
+
+/// What it took to gather accesses and to specialize to them (IterStore, Figure 6c), each part by the thread that took longest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Preprocessing {
+    /// A virtual iteration.
+    pub gather: Duration,
+    /// Bringing together what the threads of the process have gathered.
+    pub merge: Duration,
+    /// Placing rows on machines.
+    pub placement: Duration,
+    /// Making the static process cache.
+    pub static_structures: Duration,
+    /// Choosing the rows that threads cache.
+    pub choice: Duration,
+    /// Making threads' caches.
+    pub thread_caches: Duration,
+    /// All of it, with what threads and processes wait for each other.
+    pub whole: Duration,
+}
+
+impl Preprocessing {
+    /// Takes the longer of each part.
+    fn take_longer(&mut self, other: &Self) {
+        let Self { gather, merge, placement, static_structures, choice, thread_caches, whole } = self;
+        let mine = [gather, merge, placement, static_structures, choice, thread_caches, whole];
+        let theirs = [
+            other.gather,
+            other.merge,
+            other.placement,
+            other.static_structures,
+            other.choice,
+            other.thread_caches,
+            other.whole,
+        ];
+        mine.into_iter().zip(theirs).for_each(|(mine, theirs)| *mine = theirs.max(*mine));
+    }
+}
+
+/// Does something, and says how long it took.
+pub(super) fn timed<T>(took: &mut Duration, work: impl FnOnce() -> T) -> T {
+    let begin = Instant::now();
+    let done = work();
+    *took = begin.elapsed();
+    done
+}
 
 /// Counts of a client process, over all its threads and connections.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -36,6 +81,8 @@ pub struct Statistics {
     pub contended_row_locks: u64,
     /// How many reads had which staleness: entry i counts reads whose data were of age `clock - 1 - i`, so 0 is fresh.
     pub staleness: Vec<u64>,
+    /// What gathering accesses and specializing to them took.
+    pub preprocessing: Preprocessing,
 }
 
 impl Statistics {
@@ -79,6 +126,7 @@ impl Statistics {
         self.unreported += other.unreported;
         self.row_locks += other.row_locks;
         self.contended_row_locks += other.contended_row_locks;
+        self.preprocessing.take_longer(&other.preprocessing);
         if self.staleness.len() < other.staleness.len() {
             self.staleness.resize(other.staleness.len(), 0);
         }

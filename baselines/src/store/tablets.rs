@@ -1,6 +1,7 @@
-//! A tablet server and a client, both in this process, connected by TCP, over the loopback interface; of several processes each has
-//! both, and every client is connected to every server.
+//! Tablet servers, one for each partition of the keys, and a client, all in this process, connected by TCP, over the loopback interface;
+//! of several processes each has both, and every client is connected to every server.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::{Client, Number, Store, Usage};
@@ -17,8 +18,8 @@ pub struct Tablets {
     options: Options,
     gather: Option<Gather>,
     processes: Processes,
-    /// The client first, so that it ends before the server.
-    running: Option<(server::Client, TabletServer)>,
+    /// The client first, so that it ends before the servers.
+    running: Option<(server::Client, Vec<TabletServer>)>,
 }
 
 impl Tablets {
@@ -32,6 +33,10 @@ impl Tablets {
         let mut options = Options::preset(system.name().parse()?, run.workers, slack);
         options.specializations.placement &= run.placement;
         options.cached_rows = run.cached_rows;
+        if system == System::IterStore {
+            // Section 4.5: half as many as threads.
+            options.partitions = (run.workers / 2).max(1);
+        }
         Ok(Self { gather, ..Self::with(options, &run.processes) })
     }
 
@@ -43,15 +48,20 @@ impl Tablets {
         Self { tables, row_bytes, num_rows: 0, options, gather: None, processes, running: None }
     }
 
-    /// Starts server and client, once all tables are there. All processes do so together.
+    /// Starts servers and client, once all tables are there. All processes do so together.
     fn running(&mut self) -> Result<&server::Client, Error> {
         if self.running.is_none() {
-            let Options { client, clients, .. } = self.options;
-            let address = (self.processes.host(), 0);
-            let server = TabletServer::start(address, &self.tables, ServerOptions::new(client, clients, clients))?;
-            let addresses = self.processes.gather(server.address())?;
+            let Options { client, clients, partitions, .. } = self.options;
+            let start = |partition: usize| {
+                let options = ServerOptions::new(client * partitions + partition, clients * partitions, clients);
+                let address = (self.processes.host(), 0);
+                TabletServer::start(address, &self.tables, ServerOptions { partitions, ..options })
+            };
+            let servers = (0..partitions).map(start).collect::<Result<Vec<_>, _>>()?;
+            let mine: Vec<SocketAddr> = servers.iter().map(TabletServer::address).collect();
+            let addresses = self.processes.gather(mine)?.concat();
             let client = server::Client::connect(&addresses, &self.tables, self.options.clone())?;
-            self.running = Some((client, server));
+            self.running = Some((client, servers));
         }
         self.running.as_ref().map(|(client, _)| client).ok_or(Error::Options("nothing runs".to_owned()))
     }

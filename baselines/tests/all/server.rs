@@ -10,9 +10,14 @@ use megagrid_baselines::server::{
 };
 use proptest::prelude::*;
 
-/// Servers and the client processes of a job, all in this process.
-fn start(tables: &Tables, servers: usize, options: &[Options]) -> (Vec<TabletServer>, Vec<Client>) {
-    let start = |server| TabletServer::start("127.0.0.1:0", tables, ServerOptions::new(server, servers, options.len()));
+/// Servers of some machines and the client processes of a job, all in this process.
+fn start(tables: &Tables, machines: usize, options: &[Options]) -> (Vec<TabletServer>, Vec<Client>) {
+    let partitions = options[0].partitions;
+    let servers = machines * partitions;
+    let start = |server| {
+        let options = ServerOptions { partitions, ..ServerOptions::new(server, servers, options.len()) };
+        TabletServer::start("127.0.0.1:0", tables, options)
+    };
     let servers: Vec<TabletServer> = (0..servers).map(|server| start(server).unwrap()).collect();
     let addresses: Vec<_> = servers.iter().map(TabletServer::address).collect();
     let clients = options.iter().map(|options| Client::connect(&addresses, tables, options.clone()).unwrap());
@@ -31,9 +36,9 @@ fn each(clients: &[Client], work: impl Fn(Worker) + Sync) {
 }
 
 /// Options of `clients` processes of a preset.
-fn options(preset: Preset, clients: usize, threads: usize, servers: usize, slack: u32) -> Vec<Options> {
+fn options(preset: Preset, clients: usize, threads: usize, machines: usize, slack: u32) -> Vec<Options> {
     let of =
-        |client| Options { client, clients, own_server: client % servers, ..Options::preset(preset, threads, slack) };
+        |client| Options { client, clients, own_server: client % machines, ..Options::preset(preset, threads, slack) };
     (0..clients).map(of).collect()
 }
 
@@ -50,7 +55,9 @@ struct Job {
     preset: Preset,
     clients: usize,
     threads: usize,
-    servers: usize,
+    machines: usize,
+    /// Servers of each.
+    partitions: usize,
     slack: u32,
     clocks: u32,
     /// How accesses are gathered, for how many clocks, and how many of the rows are left out.
@@ -65,9 +72,10 @@ const ROWS: u32 = 7;
 
 impl Job {
     fn options(&self) -> Vec<Options> {
-        let mut all = options(self.preset, self.clients, self.threads, self.servers, self.slack);
+        let mut all = options(self.preset, self.clients, self.threads, self.machines, self.slack);
         for options in &mut all {
             options.specializations = self.specializations.clone();
+            options.partitions = self.partitions;
             let is_pulled = !options.push && !options.specializations.static_structures;
             options.cached_rows = self.cached_rows.filter(|_| is_pulled);
         }
@@ -80,7 +88,7 @@ impl Job {
         let workers = self.clients * self.threads;
         let mut tables = Tables::new();
         let progress = tables.add::<i32>(workers);
-        let (_servers, clients) = start(&tables, self.servers, &self.options());
+        let (_servers, clients) = start(&tables, self.machines, &self.options());
         each(&clients, |mut worker| self.work(&mut worker, progress));
         for client in &clients {
             let all = client.read_table(progress, self.clocks).unwrap();
@@ -159,7 +167,7 @@ fn specializations() -> impl Strategy<Value = Specializations> {
 }
 
 fn jobs() -> impl Strategy<Value = Job> {
-    let sizes = (1usize..4, 1usize..4, 1usize..4, 0u32..4, 1u32..5);
+    let sizes = (1usize..4, 1usize..4, (1usize..4, 1usize..3), 0u32..4, 1u32..5);
     let how = prop::sample::select(vec![Gather::Virtual, Gather::Real]);
     let gather = prop::option::of((how, 1u32..3, 0u32..4));
     let preset = prop::sample::select(Preset::ALL.to_vec());
@@ -167,7 +175,20 @@ fn jobs() -> impl Strategy<Value = Job> {
     (preset, sizes, gather, (specializations(), cached), any::<u64>()).prop_map(
         |(preset, (clients, threads, servers, slack, clocks), gather, (specializations, cached_rows), seed)| {
             let clocks = clocks + gather.map_or(0, |gather| gather.1 + 2);
-            Job { preset, clients, threads, servers, slack, clocks, gather, specializations, cached_rows, seed }
+            let (machines, partitions) = servers;
+            Job {
+                preset,
+                clients,
+                threads,
+                machines,
+                partitions,
+                slack,
+                clocks,
+                gather,
+                specializations,
+                cached_rows,
+                seed,
+            }
         },
     )
 }
@@ -228,6 +249,38 @@ fn what_is_pushed_or_laid_out_has_no_bound() {
         let refused = Client::connect(&[server.address()], &tables, options).map(drop).unwrap_err();
         assert!(refused.to_string().contains("bound on cached rows"), "{refused}");
     }
+}
+
+/// Each partition of the keys has a server on each machine; placement keeps a row in its partition, on the machine that uses it.
+#[test]
+fn rows_are_placed_within_their_partition() {
+    let mut tables = Tables::new();
+    let sums = tables.add::<i32>(1);
+    let mut options = options(Preset::IterStore, 2, 2, 2, 0);
+    options.iter_mut().for_each(|options| options.partitions = 3);
+    let (servers, clients) = start(&tables, 2, &options);
+    each(&clients, |mut worker| {
+        let client = worker.index() as u32 / 2;
+        worker.start_gather(Gather::Real);
+        for clock in 0..4 {
+            // The first process uses nine rows, the second the four after them.
+            for row in if client == 0 { 0..9 } else { 9..13 } {
+                worker.read(sums, row, 0).unwrap();
+                worker.update(sums, row, &[1]).unwrap();
+            }
+            worker.clock().unwrap();
+            if clock == 0 {
+                worker.finish_gather().unwrap();
+            }
+        }
+    });
+    let found = clients[0].read_table(sums, 4).unwrap();
+    assert_eq!((found.rows, found.values), ((0..13).collect(), vec![8; 13]));
+    // Of rows 9 to 12 two are of partition 0.
+    assert_eq!(servers.iter().map(TabletServer::num_rows).collect::<Vec<_>>(), [3, 3, 3, 2, 1, 1]);
+    let wrong = Client::connect(&[servers[0].address()], &tables, Options { partitions: 2, ..options[0].clone() });
+    let error = wrong.unwrap_err().to_string();
+    assert!(error.contains("1 servers and 2 partitions; every machine has a server for each partition"), "{error}");
 }
 
 #[test]

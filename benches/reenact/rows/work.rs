@@ -1,8 +1,9 @@
-//! LazyTable, Figures 3 and 5: how much work a clock has, and how many clocks of slack there are. The bound on staleness is
+//! LazyTable, Figures 3 to 5: how much work a clock has, and how many clocks of slack there are. The bound on staleness is
 //! work · (slack + 1) − 1 units. A unit is a part of a pass over the data, since slack acts within one.
 
 use megagrid_algorithms::lda::Config;
 use megagrid_algorithms::mf;
+use megagrid_engine::IterationReport;
 use megagrid_partition::GroupedEdges;
 
 use crate::job::{self, Factorize, Ran, Shape, Topics};
@@ -125,6 +126,38 @@ impl Grid {
         println!("        {name}: {{4,0}} takes {}, {{2,1}} {}, {{1,3}} {}", time(0), time(1), time(2));
     }
 
+    /// Returns the seconds of a pass that a worker computes, and those that it waits, means of all seeds and passes.
+    fn spent(&self, (work, slack): Cell) -> (f64, f64) {
+        let reports: Vec<_> = self.ran[work][slack].iter().flat_map(|ran| &ran.reports).collect();
+        let mean = |of: &dyn Fn(&IterationReport) -> f64| {
+            reports.iter().map(|report| of(report)).sum::<f64>() / reports.len().max(1) as f64
+        };
+        let waited = mean(&|report| report.wait_seconds);
+        (mean(&|report| report.seconds) - waited, waited)
+    }
+
+    /// Figure 4: what larger bounds save is waiting, and ever less of it.
+    fn break_down(&self, name: &str, findings: &mut Findings) {
+        // {1,0}, {2,0}, {4,0}, and {1,0}, {1,1}, {1,3}.
+        for (what, cells) in [("work", [(0, 0), (1, 0), (2, 0)]), ("slack", [(0, 0), (0, 1), (0, 2)])] {
+            let spent = cells.map(|cell| self.spent(cell));
+            for ((work, slack), (computed, waited)) in cells.into_iter().zip(spent) {
+                let cell = format!("{{{},{}}}", WORKS[work], SLACKS[slack]);
+                println!("        {name}: {cell} computes {:.0} ms a pass, waits {:.0}", 1e3 * computed, 1e3 * waited);
+            }
+            let [(computed, waited), middle, last] = spent;
+            let saved = (computed - last.0 + waited - last.1, waited - last.1);
+            let shown = format!("{:.0} ms a pass, {:.0} of them of waiting", 1e3 * saved.0, 1e3 * saved.1);
+            findings.check(format!("{name}: more {what} saves {shown}"), saved.0 > 0.0 && saved.1 > 0.5 * saved.0);
+            let steps = [waited - middle.1, middle.1 - last.1].map(|saved| 1e3 * saved);
+            let shown = format!(
+                "the first doubling of the bound saves {:.0} ms of waiting, the next {:.0}",
+                steps[0], steps[1]
+            );
+            findings.check(format!("{name}, {what}: {shown}"), steps[0] > steps[1]);
+        }
+    }
+
     fn plot(&self, name: &'static str, title: &str, findings: &mut Findings) {
         let line = |slack: usize| {
             let points =
@@ -145,6 +178,7 @@ pub fn run(findings: &mut Findings) {
     println!("  LDA, virtual time (passes) to a log likelihood of {:.4e}", grid.target);
     grid.show();
     grid.check("LDA", findings);
+    grid.break_down("LDA", findings);
     grid.plot("row-10-lda", "LDA: work per clock and slack (LazyTable, Figure 3)", findings);
     let edges = super::slack::ratings();
     let grid = Grid::of(|clocks, shape| factorization(clocks).run(&edges, shape), |ran| 1.2 * last(ran), |a, b| a <= b);

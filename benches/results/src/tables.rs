@@ -79,8 +79,12 @@ fn summary(results: &Results) -> String {
     for Headline { text, table: name, what, peer } in HEADLINES {
         let shows = |row: &&Row| row.table.starts_with(name) && row.what == what && row.peer.starts_with(peer);
         let ratio = |threads| results.rows.iter().filter(shows).find(|row| row.threads == threads)?.ratio;
-        let shown = |threads| ratio(threads).map_or("-".to_owned(), |ratio| format!("{ratio:.1}"));
-        writeln!(table, "| {text} | {} | {} |", shown(1), shown(2)).unwrap();
+        let ratios = [1, 2].map(ratio);
+        // What was not measured has no line.
+        if ratios.iter().any(Option::is_some) {
+            let shown = ratios.map(|ratio| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.1}")));
+            writeln!(table, "| {text} | {} |", shown.join(" | ")).unwrap();
+        }
     }
     table + "\n"
 }

@@ -1,5 +1,7 @@
 //! The accesses of an iteration: what each thread does, and what follows for the process.
 
+use std::time::Instant;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::key::Key;
@@ -49,11 +51,13 @@ pub(super) struct Recording {
     accesses: u64,
     /// Accesses after the last clock.
     open: bool,
+    pub(super) begun: Instant,
 }
 
 impl Recording {
     pub(super) fn new(mode: Gather) -> Self {
-        Self { mode, uses: FxHashMap::default(), phases: vec![Phase::default()], accesses: 0, open: false }
+        let (uses, phases, begun) = (FxHashMap::default(), vec![Phase::default()], Instant::now());
+        Self { mode, uses, phases, accesses: 0, open: false, begun }
     }
 
     pub(super) fn access(&mut self, key: Key, is_update: bool) {
@@ -126,25 +130,21 @@ pub(super) struct Pattern {
     pub(super) clocks_of: FxHashMap<Key, u32>,
     /// By clock of the iteration.
     pub(super) phases: Vec<PhaseRows>,
-    /// The rows that each thread caches.
+    /// The rows that each thread caches; none before they are chosen.
     pub(super) cached: Vec<Vec<Key>>,
 }
 
 impl Pattern {
     /// Puts the recordings of all threads together.
-    pub(super) fn new(recordings: &[Recording], early_ratio: f64, cache: ThreadCache) -> Self {
+    pub(super) fn new(recordings: &[Recording], early_ratio: f64) -> Self {
         // A recording that ends with a clock has an empty phase at its end.
         let num_phases = |recording: &Recording| recording.phases.len() - usize::from(recording.is_closed());
         let phases = recordings.iter().map(num_phases).max().unwrap_or(0).max(1);
-        let mut threads_of: FxHashMap<Key, u32> = FxHashMap::default();
-        for key in recordings.iter().flat_map(|recording| recording.uses.keys()) {
-            *threads_of.entry(*key).or_default() += 1;
-        }
         let mut pattern = Self {
             rows: Vec::new(),
             clocks_of: FxHashMap::default(),
             phases: (0..phases).map(|phase| phase_rows(recordings, phase, early_ratio)).collect(),
-            cached: recordings.iter().map(|recording| recording.cached(cache, &threads_of)).collect(),
+            cached: Vec::new(),
         };
         for phase in &pattern.phases {
             let mut in_phase = FxHashSet::default();
@@ -157,6 +157,15 @@ impl Pattern {
             }
         }
         pattern
+    }
+
+    /// Chooses the rows that each thread caches.
+    pub(super) fn choose_cached(&mut self, recordings: &[Recording], cache: ThreadCache) {
+        let mut threads_of: FxHashMap<Key, u32> = FxHashMap::default();
+        for key in recordings.iter().flat_map(|recording| recording.uses.keys()) {
+            *threads_of.entry(*key).or_default() += 1;
+        }
+        self.cached = recordings.iter().map(|recording| recording.cached(cache, &threads_of)).collect();
     }
 }
 

@@ -7,7 +7,6 @@ mod gather;
 mod index;
 mod key;
 mod links;
-mod numa;
 mod receive;
 mod requests;
 mod shared;
@@ -31,6 +30,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::element::{Element, Table, Tables};
 use super::frame::{CHUNK_BYTES, Frame, Verb};
 use super::link::{Counters, heartbeat, prepare, write_frames};
+use super::numa;
 use super::options::Options;
 use super::statistics::Statistics;
 use super::tablet::runtime;
@@ -56,7 +56,8 @@ pub struct Client {
     shared: Arc<Shared>,
     workers: Mutex<Vec<Option<Worker>>>,
     writers: Vec<JoinHandle<()>>,
-    runtime: Option<Runtime>,
+    /// By partition: what pushes updates to its servers, and pulls rows from them, in a thread of its own.
+    runtimes: Vec<Runtime>,
 }
 
 /// The rows of a table that exist, in ascending order.
@@ -85,11 +86,17 @@ impl Client {
     /// If a server is not there, or refuses: it has other tables, another version or another number of clients, or this
     /// client's number is taken.
     pub fn connect<A: ToSocketAddrs>(servers: &[A], tables: &Tables, options: Options) -> Result<Self, Error> {
-        let Options { threads, own_server, .. } = options;
-        if threads == 0 || own_server >= servers.len() {
-            let given =
-                format!("{threads} threads and {} servers, of which {own_server} is the own one", servers.len());
+        let Options { threads, own_server, partitions, .. } = options;
+        if threads == 0 || partitions == 0 || own_server * partitions >= servers.len() {
+            let given = format!(
+                "{threads} threads, {partitions} partitions and {} servers, of which {own_server} is the own one",
+                servers.len()
+            );
             return Err(Error::Options(format!("{given}; there is at least one of each")));
+        }
+        if !servers.len().is_multiple_of(partitions) {
+            let given = format!("{} servers and {partitions} partitions", servers.len());
+            return Err(Error::Options(format!("{given}; every machine has a server for each partition")));
         }
         if options.cached_rows.is_some() && (options.push || options.specializations.static_structures) {
             let why = "a bound on cached rows is for rows that are pulled, without static structures";
@@ -98,13 +105,15 @@ impl Client {
         if options.max_frame_bytes < 2 * CHUNK_BYTES {
             return Err(Error::Options(format!("frames need at least {} bytes", 2 * CHUNK_BYTES)));
         }
-        let runtime = runtime("parameter-client")?;
+        let runtimes: Vec<Runtime> = (0..partitions)
+            .map(|partition| runtime("parameter-client", partition, partitions))
+            .collect::<Result<_, _>>()?;
         let (mut links, mut readers, mut writers) = (Vec::new(), Vec::new(), Vec::new());
         let (mut clock, mut placed) = (None, Vec::new());
         for (number, server) in servers.iter().enumerate() {
             let address = server.to_socket_addrs().map_err(Error::io("the address of a tablet server"))?.next();
             let address = address.ok_or_else(|| Error::Options("a server's name has no address".into()))?;
-            let welcomed = runtime.block_on(join(address, tables, &options))?;
+            let welcomed = runtimes[number % partitions].block_on(join(address, tables, &options))?;
             let (first, its) = (*clock.get_or_insert(welcomed.clock), welcomed.clock);
             if its != first {
                 let clocks = format!("server 0 is at clock {first} and server {number} at {its}");
@@ -122,10 +131,10 @@ impl Client {
         }
         let shared = Arc::new(Shared::new(options, tables.clone(), links, clock));
         for (server, reader) in readers.into_iter().enumerate() {
-            runtime.spawn(receive::receive(shared.clone(), server, reader));
+            runtimes[server % partitions].spawn(receive::receive(shared.clone(), server, reader));
         }
         let workers = (0..threads).map(|thread| Some(Worker::new(shared.clone(), thread, clock))).collect();
-        Ok(Self { shared, workers: Mutex::new(workers), writers, runtime: Some(runtime) })
+        Ok(Self { shared, workers: Mutex::new(workers), writers, runtimes })
     }
 
     /// Returns how many rows the process caches now, without those of static structures.
@@ -214,7 +223,7 @@ impl Client {
             sum.received_bytes += received;
             sum.sent_messages += sent_messages;
             sum.received_messages += received_messages;
-            if server == self.shared.options.own_server {
+            if server / self.shared.options.partitions == self.shared.options.own_server {
                 sum.own_server_bytes += sent + received;
                 sum.own_server_messages += sent_messages + received_messages;
             }
@@ -230,12 +239,12 @@ impl Drop for Client {
         for link in self.shared.links.all.iter() {
             lock(&link.outbox).take();
         }
-        let Some(runtime) = self.runtime.take() else { return };
-        for writer in self.writers.drain(..) {
+        let partitions = self.runtimes.len();
+        for (server, writer) in self.writers.drain(..).enumerate() {
             // What is not sent by then is lost: the server reads no more.
-            let _ = runtime.block_on(async { timeout(FAREWELL, writer).await });
+            let _ = self.runtimes[server % partitions].block_on(async { timeout(FAREWELL, writer).await });
         }
-        runtime.shutdown_timeout(Duration::from_secs(1));
+        self.runtimes.drain(..).for_each(|runtime| runtime.shutdown_timeout(Duration::from_secs(1)));
         self.shared.fail(Error::Options("the client is closed; drop workers before it".into()));
     }
 }

@@ -8,6 +8,7 @@ use super::shared::{Shared, Specialized};
 use crate::Error;
 use crate::crew::lock;
 use crate::server::frame::{Frame, Verb};
+use crate::server::statistics::{Preprocessing, Statistics, timed};
 
 impl Shared {
     /// Takes one thread's recording. The last thread specializes, the others wait for it.
@@ -41,18 +42,24 @@ impl Shared {
             return Err(Error::Options("gathering in a real iteration ends after its last clock".into()));
         }
         let settings = &self.options.specializations;
-        let pattern = Pattern::new(recordings, settings.early_ratio, settings.thread_cache);
+        let mut took = Preprocessing::default();
+        let mut pattern = timed(&mut took.merge, || Pattern::new(recordings, settings.early_ratio));
+        timed(&mut took.choice, || pattern.choose_cached(recordings, settings.thread_cache));
         if settings.placement {
-            self.place(&pattern)?;
+            timed(&mut took.placement, || self.place(&pattern))?;
         }
         if settings.placement || is_real {
             // All updates so far are in the servers, and rows that were moved have arrived.
             self.ask(|| Frame::new(Verb::Barrier))?;
         }
         let fixed = match settings.static_structures {
-            true => Some(FixedCache::new(&pattern, &self.tables, self.links.clone())?),
+            true => {
+                let make = || FixedCache::new(&pattern, &self.tables, self.links.clone());
+                Some(timed(&mut took.static_structures, make)?)
+            }
             false => None,
         };
+        lock(&self.statistics).add(&Statistics { preprocessing: took, ..Statistics::default() });
         if fixed.is_some() {
             pattern.rows.iter().for_each(|&key| self.dynamic.forget(key));
         }

@@ -1,19 +1,19 @@
 //! The handle of one worker thread.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::dynamic::Wanted;
 use super::gather::{Gather, Recording};
 use super::key::Key;
-use super::numa;
 use super::shared::Shared;
 use super::thread_cache::{Place, ThreadRows};
 use crate::Error;
 use crate::crew::lock;
 use crate::server::element::{Element, Table, zeroed_words};
+use crate::server::numa;
 use crate::server::options::ThreadCache;
-use crate::server::statistics::Statistics;
+use crate::server::statistics::{Preprocessing, Statistics, timed};
 
 /// One worker thread's access to the tables. All methods are synchronous; only those that read wait.
 ///
@@ -219,6 +219,10 @@ impl Worker {
     /// If accesses were gathered before, threads are in different clocks, or the run has ended.
     pub fn finish_gather(&mut self) -> Result<(), Error> {
         let Some(recording) = self.recording.take() else { return Ok(()) };
+        let (mut took, ended) = (Preprocessing::default(), Instant::now());
+        if recording.mode == Gather::Virtual {
+            took.gather = ended - recording.begun;
+        }
         let options = &self.shared.options;
         if options.specializations.numa {
             numa::bind_thread(self.thread, options.threads);
@@ -226,8 +230,11 @@ impl Worker {
         let specialized = self.shared.finish_gather(self.thread, recording)?;
         if matches!(options.specializations.thread_cache, ThreadCache::Static { .. }) {
             let longest = size_of_val(self.row.as_slice());
-            self.cache = Some(ThreadRows::fixed(specialized, self.thread, longest, &self.shared)?);
+            let make = || ThreadRows::fixed(specialized, self.thread, longest, &self.shared);
+            self.cache = Some(timed(&mut took.thread_caches, make)?);
         }
+        took.whole = took.gather + ended.elapsed();
+        self.counters.add(&Statistics { preprocessing: took, ..Statistics::default() });
         Ok(())
     }
 

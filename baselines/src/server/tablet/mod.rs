@@ -16,6 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::element::Tables;
 use super::frame::CHUNK_BYTES;
+use super::numa;
 use super::options::ServerOptions;
 use crate::Error;
 use crate::crew::lock;
@@ -42,7 +43,11 @@ impl TabletServer {
     /// # Errors
     /// If it cannot listen there, the options do not go together, or the checkpoint cannot be read.
     pub fn start(address: impl ToSocketAddrs, tables: &Tables, options: ServerOptions) -> Result<Self, Error> {
-        let ServerOptions { server, servers, clients, .. } = options;
+        let ServerOptions { server, servers, partitions, clients, .. } = options;
+        if partitions == 0 || !servers.is_multiple_of(partitions) {
+            let given = format!("{servers} servers and {partitions} partitions");
+            return Err(Error::Options(format!("{given}; every machine has a server for each partition")));
+        }
         if clients == 0 || clients > MAX_CLIENTS || server >= servers {
             let given = format!("server {server} of {servers} for {clients} clients");
             let expected = format!("there are 1 to {MAX_CLIENTS} clients, and servers count from 0");
@@ -52,7 +57,7 @@ impl TabletServer {
             return Err(Error::Options(format!("frames need at least {} bytes", 2 * CHUNK_BYTES)));
         }
         let shard = Arc::new(Mutex::new(Shard::new(tables, options.clone())?));
-        let runtime = runtime("tablet-server")?;
+        let runtime = runtime("tablet-server", server % partitions, partitions)?;
         let bind = || {
             let listener = std::net::TcpListener::bind(address)?;
             listener.set_nonblocking(true)?;
@@ -99,6 +104,11 @@ impl Drop for TabletServer {
     }
 }
 
-pub(super) fn runtime(name: &str) -> Result<Runtime, Error> {
-    Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build().map_err(Error::io(name))
+/// Makes what runs in a thread of its own, which is bound to the node of its partition of the keys, where there are several of both.
+pub(super) fn runtime(name: &str, partition: usize, partitions: usize) -> Result<Runtime, Error> {
+    let mut builder = Builder::new_multi_thread();
+    if partitions > 1 {
+        builder.on_thread_start(move || numa::bind_thread(partition, partitions));
+    }
+    builder.worker_threads(1).thread_name(name).enable_all().build().map_err(Error::io(name))
 }

@@ -1,5 +1,5 @@
 //! Where rows are stored: by default on the server that their number names, after accesses were gathered on the server of
-//! the process that uses them most (IterStore, section 4.4).
+//! the process that uses them most (IterStore, section 4.4), of the same partition of the keys.
 //!
 //! The server that stores a row decides where it goes. All clients are told, so that an access that nobody reported finds
 //! it too. Values that exist already travel through one of the clients, which all servers have a connection to.
@@ -10,7 +10,8 @@ use super::shard::Shard;
 use crate::Error;
 use crate::server::frame::{Frame, Verb, frames};
 
-/// Returns the server that stores a row unless it was placed elsewhere.
+/// Returns the server that stores a row unless it was placed elsewhere. The server's number modulo that of partitions is the
+/// partition, and so is the row's.
 pub(in crate::server) fn home(row: u32, servers: usize) -> usize {
     row as usize % servers
 }
@@ -41,12 +42,14 @@ impl Shard {
                 users.entry((frame.header().table, row)).or_default().push((count, client));
             }
         }
+        let partitions = self.options.partitions;
         let mut load = vec![0u32; self.options.servers];
         let mut moves: BTreeMap<u32, Vec<(u32, usize)>> = BTreeMap::new();
         for ((table, row), users) in users {
             let most = users.iter().map(|&(count, _)| count).max().unwrap_or(0);
-            let servers =
-                users.iter().filter(|user| user.0 == most).map(|user| self.clients[user.1].own_server as usize);
+            let of_machine = |machine: usize| machine * partitions + self.options.server % partitions;
+            let machines = users.iter().filter(|user| user.0 == most).map(|user| self.clients[user.1].own_server);
+            let servers = machines.map(|machine| of_machine(machine as usize));
             let target = servers
                 .filter(|&server| server < load.len())
                 .min_by_key(|&to| (load[to], to != self.options.server, to));

@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use megagrid_baselines::Error;
 use megagrid_baselines::server::{
-    Client, Element, Gather, Options, Preset, ServerOptions, Statistics, Table, Tables, TabletServer, Worker,
+    Client, Element, Gather, Options, Preprocessing, Preset, ServerOptions, Statistics, Table, Tables, TabletServer,
+    Worker,
 };
 
 use super::pattern::{Kind, Pattern};
@@ -79,6 +80,22 @@ impl Measured {
         print!("{wait:>9.2}{locks:>9.0}{contended:>10.0}{hits:>8.1}");
         println!("{unknown:>9.0}{messages:>9.0}{kilobytes:>8.0}");
     }
+}
+
+/// Prints what gathering and specializing took, part by part (Figure 6c): the longest of all rounds.
+pub fn print_preprocessing(of: &Measured) {
+    let Preprocessing { gather, merge, placement, static_structures, choice, thread_caches, whole } =
+        of.statistics.preprocessing;
+    let parts = [gather, merge, placement, static_structures, choice, thread_caches];
+    let other = whole.saturating_sub(parts.iter().sum());
+    let [gather, merge, placement, fixed, choice, caches, other] =
+        [gather, merge, placement, static_structures, choice, thread_caches, other]
+            .map(|part| 1e3 * part.as_secs_f64());
+    println!(
+        "    {}, preprocessing: gather {gather:.2} ms, merge {merge:.2}, cross-machine {placement:.2}, static structures \
+         {fixed:.2}, thread caches {choice:.2} to choose and {caches:.2} to make, other {other:.2}",
+        of.name
+    );
 }
 
 fn sorted(mut values: Vec<f64>) -> Vec<f64> {

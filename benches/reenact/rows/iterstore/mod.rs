@@ -8,11 +8,11 @@ use std::ops::RangeInclusive;
 
 use megagrid_baselines::server::Client;
 
-use measure::{Measured, compare};
+use measure::{Measured, compare, print_preprocessing};
 use megagrid_benches::findings::Findings;
 use megagrid_results::published::Evidence;
 use pattern::{Kind, Pattern};
-use settings::{alone, caches, false_half, first_and_later, missing, without};
+use settings::{alone, caches, false_half, first_and_later, hundred, missing, without};
 
 /// Rounds at least, and at most where noise, as it is between runs of two threads and a server on two cores, leaves a verdict open.
 const ROUNDS: RangeInclusive<usize> = 9..=36;
@@ -27,7 +27,12 @@ fn patterns(findings: &Findings, page_rank_scale: f64) -> impl Iterator<Item = P
     all.into_iter().filter(|pattern| findings.is_wanted(pattern.name()))
 }
 
-/// Figures 4 and 6: each specialization on alone, and off alone.
+/// Iterations of Figure 5.
+const MANY: usize = 100;
+/// Rounds of it.
+const ROUNDS_OF_MANY: RangeInclusive<usize> = 3..=3;
+
+/// Figures 4 to 6: each specialization on alone, and off alone; what preparing them takes, and what that is in a hundred iterations.
 pub fn switches(findings: &mut Findings) {
     // Without prefetch a row is a round trip: of 170,000 rows a clock would take 5 s.
     for pattern in patterns(findings, 1.0 / 32.0).collect::<Vec<_>>() {
@@ -52,6 +57,8 @@ pub fn switches(findings: &mut Findings) {
         let times = real.whole_over(all);
         findings.check(format!("{name}: {}, a run takes {times} times as long", real.name), times.median > 1.0);
         unharmed(findings, name, all, unfetched);
+        print_preprocessing(all);
+        of_many(findings, pattern);
     }
     for pattern in patterns(findings, 1.0).collect::<Vec<_>>() {
         let may_harm =
@@ -63,6 +70,19 @@ pub fn switches(findings: &mut Findings) {
     findings.cannot(
         "placement among machines: there is one server here; `benches/links/run` counts bytes of four processes, with it and without",
     );
+}
+
+/// Figure 5: what specializations save of a hundred iterations is more than of five, and it matters less how accesses are gathered.
+fn of_many(findings: &mut Findings, pattern: Pattern) {
+    let [few, many] = [(FEW_ROUNDS, 5), (ROUNDS_OF_MANY, MANY)]
+        .map(|(rounds, iterations)| compare(pattern, &hundred(), rounds, iterations, |_| false));
+    let saved = |measured: &[Measured]| measured[0].whole_over(&measured[1]).median;
+    let by_real = |measured: &[Measured]| measured[2].whole_over(&measured[1]).median;
+    let name = pattern.name();
+    let what = format!("nothing takes {:.1} times as long as all, of five {:.1}", saved(&many), saved(&few));
+    findings.check(format!("{name}: of {MANY} iterations {what}"), saved(&many) > saved(&few));
+    let what = format!("in a real iteration takes {:.2} times as long, of five {:.2}", by_real(&many), by_real(&few));
+    findings.check(format!("{name}: gathering {what}"), by_real(&many) < by_real(&few));
 }
 
 /// Checks that what one setting lacks does not slow down the one that has it.

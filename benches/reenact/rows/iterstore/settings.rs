@@ -104,6 +104,15 @@ pub fn first_and_later() -> Vec<Setting> {
     ]
 }
 
+/// Nothing, all, and all gathered in a real iteration.
+pub fn hundred() -> Vec<Setting> {
+    vec![
+        none("nothing", |_| {}),
+        setting("all", |_| {}),
+        setting("all, gathered in a real iteration", |s| s.gather = Some(Gather::Real)),
+    ]
+}
+
 /// Policies by capacity.
 pub fn caches(pattern: Pattern) -> Vec<Setting> {
     let rows = pattern.rows as usize + 1;

@@ -1,7 +1,7 @@
 //! Threads near their memory, on machines with several NUMA nodes (IterStore, section 4.5).
 //!
 //! A page lies on the node of the thread that first writes to it. So a worker thread is bound to a node before it makes its
-//! cache; nothing else is needed.
+//! cache, and the threads of a partition of the keys when they begin; nothing else is needed.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 const NODES: &str = "/sys/devices/system/node";
 
 /// Returns the processors of each node that has some.
-pub(super) fn nodes() -> Vec<Vec<usize>> {
+pub(in crate::server) fn nodes() -> Vec<Vec<usize>> {
     let Ok(entries) = fs::read_dir(NODES) else { return Vec::new() };
     let mut nodes: Vec<(usize, Vec<usize>)> = entries
         .filter_map(|entry| {
@@ -26,7 +26,7 @@ pub(super) fn nodes() -> Vec<Vec<usize>> {
 }
 
 /// Binds the calling thread, one of `threads`, to a node, so that each node has as many; does nothing if there is one node.
-pub(super) fn bind_thread(thread: usize, threads: usize) {
+pub(in crate::server) fn bind_thread(thread: usize, threads: usize) {
     let nodes = nodes();
     if nodes.len() < 2 {
         return;
