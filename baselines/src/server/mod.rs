@@ -50,6 +50,7 @@
 //! # Ok::<(), megagrid_baselines::Error>(())
 //! ```
 
+mod ada_revision;
 mod client;
 mod element;
 mod frame;
@@ -58,10 +59,10 @@ mod numa;
 mod options;
 #[cfg(test)]
 mod refusals;
-mod revised;
 mod statistics;
 mod tablet;
 
+pub use ada_revision::AdaRevision;
 pub use client::{Client, Gather, TableRows, Worker};
 pub use element::{Element, Table, Tables};
 pub use frame::{MAX_FRAME_BYTES, PROTOCOL};
@@ -69,6 +70,5 @@ pub use options::{
     CONTENTION_BOUND, Checkpoints, EARLY_RATIO, Options, PATIENCE, Prefetch, Preset, ServerOptions, Specializations,
     ThreadCache,
 };
-pub use revised::Revised;
 pub use statistics::{Preprocessing, Statistics};
 pub use tablet::{MAX_CLIENTS, TabletServer, newest_checkpoint};

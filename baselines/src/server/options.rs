@@ -138,7 +138,7 @@ pub struct Options {
     pub own_server: usize,
     /// Partitions of the keys (IterStore, section 4.1). The servers of a machine come one after the other, one for each
     /// partition, and the process has a thread for each, which exchanges messages with its servers. IterStore has one
-    /// for every two threads. Servers are told the same.
+    /// for every two threads.
     pub partitions: usize,
     /// The largest frame accepted.
     pub max_frame_bytes: usize,
@@ -178,7 +178,8 @@ pub struct ServerOptions {
     pub server: usize,
     /// How many servers there are.
     pub servers: usize,
-    /// Partitions of the keys ([`Options::partitions`]): this server is one of so many on its machine.
+    /// Partitions of the keys ([`Options::partitions`]): this server is one of so many on its machine, and its thread on the node
+    /// of memory that follows from that.
     pub partitions: usize,
     /// How many client processes there are.
     pub clients: usize,

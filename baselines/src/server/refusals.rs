@@ -117,6 +117,17 @@ fn requests_that_do_not_fit_are_refused() {
 }
 
 #[test]
+fn a_client_that_has_left_has_no_clocks_and_updates() {
+    let row = [0u8; 8];
+    for frame in [Frame::with_rows(Verb::Update, 0, &[0], &row), Frame::new(Verb::Clock).set(|h| h.clock = u32::MAX)] {
+        let server = server(2, PATIENT);
+        let mut forger = Forger::join(&server, 0, 2);
+        forger.send(Frame::new(Verb::Leave).bytes());
+        assert!(forger.refused(frame.bytes()).contains("client 0 has left"));
+    }
+}
+
+#[test]
 fn clients_with_other_tables_or_numbers_are_refused() {
     let server = server(2, PATIENT);
     let connect =

@@ -1,5 +1,6 @@
 //! The baselines' tests.
 
+mod checkpoints;
 mod lines;
 mod processes;
 mod server;

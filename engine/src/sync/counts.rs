@@ -90,11 +90,16 @@ fn put_small(mut codes: u64, out: &mut Vec<u8>) {
     out.truncate(end);
 }
 
+/// Tells whether a number is not zero.
+#[inline]
+pub fn is_used<I: Item>(item: &I) -> bool {
+    bytes_of(item).iter().any(|&byte| byte != 0)
+}
+
 #[cold]
 fn put_any<I: Item>(group: &[I], out: &mut Vec<u8>) {
-    let is_used = |item: &I| bytes_of(item).iter().any(|&byte| byte != 0);
     out.push(group.iter().enumerate().fold(0, |bits, (at, item)| bits | u8::from(is_used(item)) << at));
-    for item in group.iter().filter(|item| is_used(item)) {
+    for item in group.iter().filter(|item| is_used(*item)) {
         let (whole, is_same) = whole(*item);
         if is_same {
             put_number(fold(whole), out);
@@ -218,11 +223,11 @@ macro_rules! numbers {
 }
 
 /// Added to a small whole number it leaves that number in the lowest bits: a conversion that takes one addition.
-const BESIDE: f32 = 1.5 * (1 << 23) as f32;
+const LOW_BITS: f32 = 1.5 * (1 << 23) as f32;
 
 // Unsigned numbers are taken for signed ones of as many bits: changes of counts may be below zero.
 numbers! {
-    f32: |number| ((number + BESIDE).to_bits() as i32).wrapping_sub(BESIDE.to_bits() as i32), |whole| whole as f32;
+    f32: |number| ((number + LOW_BITS).to_bits() as i32).wrapping_sub(LOW_BITS.to_bits() as i32), |whole| whole as f32;
     f64: |number| number as i32, f64::from;
     i32: |number| number, |whole| whole;
     u32: |number| number as i32, |whole| whole as u32;

@@ -1,6 +1,6 @@
 //! How the items of a row travel.
 
-use bytemuck::{bytes_of, cast_slice, cast_slice_mut};
+use bytemuck::{cast_slice, cast_slice_mut};
 use megagrid_stages::{Item, Shape, Store, Vertex};
 
 use super::counts;
@@ -14,7 +14,8 @@ use super::message::Malformed;
 /// | row of k | the k items, without padding |
 /// | entries | the number of items up to the last that is not zero, in seven bits a byte, and these items |
 ///
-/// Items are the bytes that they have in memory, or [counts](super::counts) where their vertex says so ([`Vertex::COUNTS`]).
+/// Items are the bytes that they have in memory, or [counts](super::counts) where their vertex says so ([`Vertex::COUNTS`]); rows of
+/// counts that have one length go as if they were one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
     /// Items of a row; `None` where that depends on the row.
@@ -69,8 +70,7 @@ impl Form {
     /// Appends a row.
     pub fn put<I: Item>(self, items: &[I], out: &mut Vec<u8>) {
         let used = self.width.unwrap_or_else(|| {
-            let is_used = |item: &I| bytes_of(item).iter().any(|&byte| byte != 0);
-            let used = items.iter().rposition(is_used).map_or(0, |last| last + 1);
+            let used = items.iter().rposition(counts::is_used).map_or(0, |last| last + 1);
             counts::put_number(used as u32, out);
             used
         });

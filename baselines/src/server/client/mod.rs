@@ -113,7 +113,7 @@ impl Client {
         for (number, server) in servers.iter().enumerate() {
             let address = server.to_socket_addrs().map_err(Error::io("the address of a tablet server"))?.next();
             let address = address.ok_or_else(|| Error::Options("a server's name has no address".into()))?;
-            let welcomed = runtimes[number % partitions].block_on(join(address, tables, &options))?;
+            let welcomed = runtimes[number % partitions].block_on(join(address, tables, &options, number))?;
             let (first, its) = (*clock.get_or_insert(welcomed.clock), welcomed.clock);
             if its != first {
                 let clocks = format!("server 0 is at clock {first} and server {number} at {its}");
@@ -249,8 +249,8 @@ impl Drop for Client {
     }
 }
 
-/// Connects to one server and says who this is.
-async fn join(address: SocketAddr, tables: &Tables, options: &Options) -> Result<Welcomed, Error> {
+/// Connects to one server and says who this is, and which server of the same partition is on its machine.
+async fn join(address: SocketAddr, tables: &Tables, options: &Options, server: usize) -> Result<Welcomed, Error> {
     let begin = Instant::now();
     let stream = loop {
         match TcpStream::connect(address).await {
@@ -268,7 +268,7 @@ async fn join(address: SocketAddr, tables: &Tables, options: &Options) -> Result
     let hello = Frame::with_rows(Verb::Hello, tables.len() as u32, &[], tables.descriptions().as_bytes());
     let hello = hello.set(|header| {
         (header.clock, header.first) = (options.client as u32, options.clients as u32);
-        header.version = options.own_server as u32;
+        header.version = (options.own_server * options.partitions + server % options.partitions) as u32;
     });
     // A connection that closes is noticed by reading from it.
     let _ = outbox.send(hello);

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::master::MasterTable;
-use super::pure::Pure;
+use super::pure::PureCopies;
 use crate::Error;
 use crate::server::options::{Checkpoints, ServerOptions};
 
@@ -44,7 +44,7 @@ pub(super) fn write_in_background(
     to: &Checkpoints,
     clock: u32,
     options: &ServerOptions,
-    (tables, pure): (&[MasterTable], &Pure),
+    (tables, pure): (&[MasterTable], &PureCopies),
 ) {
     let bytes = serialize(tables, |number, table, slot| pure.row(clock, number, table, slot));
     let (folder, server, servers) = (to.folder.clone(), options.server, options.servers);

@@ -42,14 +42,12 @@ impl Shard {
                 users.entry((frame.header().table, row)).or_default().push((count, client));
             }
         }
-        let partitions = self.options.partitions;
         let mut load = vec![0u32; self.options.servers];
         let mut moves: BTreeMap<u32, Vec<(u32, usize)>> = BTreeMap::new();
         for ((table, row), users) in users {
             let most = users.iter().map(|&(count, _)| count).max().unwrap_or(0);
-            let of_machine = |machine: usize| machine * partitions + self.options.server % partitions;
-            let machines = users.iter().filter(|user| user.0 == most).map(|user| self.clients[user.1].own_server);
-            let servers = machines.map(|machine| of_machine(machine as usize));
+            let servers =
+                users.iter().filter(|user| user.0 == most).map(|user| self.clients[user.1].own_server as usize);
             let target = servers
                 .filter(|&server| server < load.len())
                 .min_by_key(|&to| (load[to], to != self.options.server, to));

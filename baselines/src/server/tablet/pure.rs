@@ -10,14 +10,14 @@ use super::master::MasterTable;
 
 /// Rows that were changed beyond checkpoints that are to come.
 #[derive(Debug)]
-pub(super) struct Pure {
+pub(super) struct PureCopies {
     /// Clocks from one checkpoint to the next; `None`: none is to be pure.
     every: Option<u32>,
     /// By the clock of the checkpoint, and by table.
     copies: BTreeMap<(u32, u32), MasterTable>,
 }
 
-impl Pure {
+impl PureCopies {
     pub(super) fn new(every: Option<u32>) -> Self {
         Self { every, copies: BTreeMap::new() }
     }
@@ -37,8 +37,10 @@ impl Pure {
         let mut checkpoint = (global / every + 1).saturating_mul(every);
         while checkpoint <= clock {
             let copy = self.copies.entry((checkpoint, number)).or_insert_with(|| MasterTable::new(table.kind.clone()));
-            for (_, slot) in rows().filter(|(_, slot)| copy.find(table.row(*slot)).is_none()).collect::<Vec<_>>() {
-                copy.store(table.row(slot), table.data(slot, 1));
+            for (_, slot) in rows() {
+                if copy.find(table.row(slot)).is_none() {
+                    copy.store(table.row(slot), table.data(slot, 1));
+                }
             }
             checkpoint = checkpoint.saturating_add(every);
         }
@@ -84,7 +86,7 @@ mod tests {
             let mut tables = Tables::new();
             tables.add::<i32>(1);
             let mut table = MasterTable::new(tables.kind(0).unwrap().clone());
-            let (mut pure, mut clocks) = (Pure::new(Some(every)), [0; CLIENTS]);
+            let (mut pure, mut clocks) = (PureCopies::new(Some(every)), [0; CLIENTS]);
             let mut changes: Vec<(u32, u32)> = Vec::new();
             for (client, first, rows) in order {
                 let global = *clocks.iter().min().unwrap();

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::checkpoint;
 use super::master::MasterTable;
-use super::pure::Pure;
+use super::pure::PureCopies;
 use crate::Error;
 use crate::server::element::Tables;
 use crate::server::frame::{CHUNK_BYTES, Frame, Header, Verb, frames};
@@ -25,7 +25,7 @@ pub(in crate::server) const MAX_LISTS: usize = 3 << 16;
 #[derive(Debug, Default)]
 pub(super) struct Client {
     pub(super) outbox: Option<Outbox>,
-    /// The server on its machine.
+    /// The server on its machine, of the same partition of the keys.
     pub(super) own_server: u32,
     clock: u32,
     lost: bool,
@@ -51,7 +51,7 @@ pub(super) struct Shard {
     pub(super) tables: Vec<MasterTable>,
     pub(super) clients: Vec<Client>,
     global: u32,
-    pure: Pure,
+    pure: PureCopies,
     /// Reads that ask for versions beyond the global clock.
     pending_reads: BTreeMap<u32, Vec<(usize, Frame)>>,
     /// Accesses that clients have reported, and how many clients have reported all.
@@ -79,7 +79,7 @@ impl Shard {
             tables: masters,
             clients: (0..options.clients).map(|_| client()).collect(),
             global: clock,
-            pure: Pure::new(options.checkpoints.as_ref().filter(|to| to.pure).map(|to| to.every)),
+            pure: PureCopies::new(options.checkpoints.as_ref().filter(|to| to.pure).map(|to| to.every)),
             pending_reads: BTreeMap::new(),
             accesses: Vec::new(),
             reporters: 0,
@@ -133,6 +133,10 @@ impl Shard {
     /// Does what a message of a client asks for.
     pub(super) fn handle(&mut self, client: usize, frame: Frame) -> Result<(), Error> {
         let flags = frame.header().flags;
+        let changes = matches!(frame.verb(), Verb::Update | Verb::PlanUpdate | Verb::Clock);
+        if changes && self.clients[client].clock == LEFT {
+            return Err(Error::Refused(format!("client {client} has left; it has no clocks and updates")));
+        }
         match frame.verb() {
             Verb::Heartbeat => {}
             Verb::Store => self.store(&frame)?,

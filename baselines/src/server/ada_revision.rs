@@ -22,13 +22,13 @@ use super::element::Element;
 /// # Examples
 /// Towards 3, along the gradient of (x - 3)² / 2:
 /// ```
-/// use megagrid_baselines::server::{Client, Options, Preset, Revised, ServerOptions, Tables, TabletServer};
+/// use megagrid_baselines::server::{AdaRevision, Client, Options, Preset, ServerOptions, Tables, TabletServer};
 ///
 /// let mut tables = Tables::new();
-/// let parameters = tables.add::<Revised>(1);
+/// let parameters = tables.add::<AdaRevision>(1);
 /// let server = TabletServer::start("127.0.0.1:0", &tables, ServerOptions::new(0, 1, 1))?;
 /// let client = Client::connect(&[server.address()], &tables, Options::preset(Preset::Essp, 1, 0))?;
-/// client.store(parameters, &[0], &[Revised::new(0.0)])?;
+/// client.store(parameters, &[0], &[AdaRevision::new(0.0)])?;
 /// let mut worker = client.worker(0)?;
 /// for _ in 0..40 {
 ///     let x = worker.read(parameters, 0, 0)?[0];
@@ -40,7 +40,7 @@ use super::element::Element;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub struct Revised {
+pub struct AdaRevision {
     /// x; of an update: the rate.
     value: f32,
     /// The sum of all gradients; of an update: the gradient.
@@ -51,7 +51,7 @@ pub struct Revised {
     largest: f32,
 }
 
-impl Revised {
+impl AdaRevision {
     /// Returns a parameter to begin with.
     #[must_use]
     pub fn new(value: f32) -> Self {
@@ -85,7 +85,7 @@ impl Revised {
     }
 }
 
-impl Element for Revised {
+impl Element for AdaRevision {
     const NAME: &'static str = "f32 (AdaptiveRevision)";
     const IDENTITY: Self = Self { value: 0.0, gradients: 0.0, squares: 0.0, largest: 0.0 };
 
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn without_delay_it_is_adagrad() {
-        let (mut parameter, gradients) = (Revised::new(0.5), [0.7, -2.0, 0.1, 3.0]);
+        let (mut parameter, gradients) = (AdaRevision::new(0.5), [0.7, -2.0, 0.1, 3.0]);
         for gradient in gradients {
             parameter.merge(&parameter.clone().update(gradient, RATE));
         }
@@ -136,13 +136,13 @@ mod tests {
         fn gradients_at_once_count_as_their_sum(
             gradients in proptest::collection::vec(0.01_f32..3.0, 1..6), together in 0_usize..6, sign in prop_oneof![Just(-1.0_f32), Just(1.0)]
         ) {
-            let first = Revised::new(0.5);
-            let (mut parameter, mut sum) = (first, Revised::IDENTITY);
+            let first = AdaRevision::new(0.5);
+            let (mut parameter, mut sum) = (first, AdaRevision::IDENTITY);
             for (at, gradient) in gradients.iter().enumerate() {
                 let update = first.update(sign * gradient, RATE);
                 if at < together {
                     sum.merge(&update);
-                    sum.merge(&Revised::IDENTITY);
+                    sum.merge(&AdaRevision::IDENTITY);
                 } else {
                     parameter.merge(&update);
                 }
@@ -157,7 +157,7 @@ mod tests {
         fn late_gradients_are_revised(steps in proptest::collection::vec((-2.0_f32..2.0, 0_usize..4), 1..30)) {
             let (mut x, mut sum, mut z, mut largest) = (0.5_f64, 0.0, 1.0_f64, 1.0_f64);
             let mut sums = vec![sum];
-            let mut read = vec![Revised::new(0.5)];
+            let mut read = vec![AdaRevision::new(0.5)];
             for (gradient, delay) in steps {
                 let at = read.len() - 1 - delay.min(read.len() - 1);
                 let mut parameter = read[read.len() - 1];
