@@ -100,6 +100,9 @@ pub struct Run {
     pub placement: bool,
     /// About how many rows each process of LazyTable caches; nothing: all that it uses.
     pub cached_rows: Option<usize>,
+    /// Whether a parameter server steps what is shared itself, by [AdaptiveRevision](crate::server::AdaRevision), instead of adding what workers
+    /// change: for matrix factorization in place.
+    pub server_steps: bool,
     /// How GAS places edges on processes, a name of [`strategy::NAMES`]; otherwise as [`System::cut`] says: PowerLyra's way, and PowerGraph's.
     /// Where edges change their left vertices these keep all their edges.
     pub cut: Option<&'static str>,
@@ -140,6 +143,10 @@ impl Run {
             let advice = "leave it out: lazytable has it";
             return Err(Error::Unsupported { system: system.name(), what: "a bound on cached rows", advice });
         }
+        if self.server_steps && system.is_gas() {
+            let advice = "leave it out: it has no servers";
+            return Err(Error::Unsupported { system: system.name(), what: "steps by the server", advice });
+        }
         if self.cut.is_some() && !system.is_gas() {
             let advice = "leave it out: servers place rows";
             return Err(Error::Unsupported { system: system.name(), what: "a cut", advice });
@@ -161,6 +168,7 @@ impl Default for Run {
             gather: Gather::Virtual,
             placement: true,
             cached_rows: None,
+            server_steps: false,
             cut: None,
             processes: Processes::default(),
         }

@@ -39,6 +39,7 @@ class _Estimator:
 
 class SparseLogisticRegression(_Estimator):
     coef_: NDArray[np.float64]
+    calibration_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
     classes_: NDArray[Any]
     def __init__(

@@ -57,6 +57,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Of two classes one row, whose scores are above 0 for the second.
     intercept_ : ndarray of shape (1,) or (n_classes,)
+    calibration_ : ndarray of shape (0, 2), (1, 2) or (n_classes, 2)
+        Slope and offset of the lines by which scores were calibrated (``fit(path, calibrate=True)``); they are in the weights already.
     classes_ : ndarray of shape (n_classes,)
         Those of a path are numbers if all labels are, else words.
     n_iter_ : int
@@ -185,6 +187,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
     def _keep(self, found):
         self.coef_ = found["weights"]
         self.intercept_ = found["intercepts"]
+        self.calibration_ = found["calibration"]
         if "classes_" not in self.__dict__:
             self.classes_ = _input.classes_of_names(found["classes"])
         if "n_features_in_" not in self.__dict__:
@@ -265,7 +268,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         self._check_fitted()
         record, names = self._record(classes=self.classes_.tolist()), _input.names_of_classes(self.classes_)
         coef = np.ascontiguousarray(self.coef_, dtype=np.float64)
-        _megagrid.save_linear(directory, record, self._checksum, self._names(), names, coef, self.intercept_.tolist())
+        lines = self.intercept_.tolist(), [tuple(line) for line in self.calibration_.tolist()]
+        _megagrid.save_linear(directory, record, self._checksum, self._names(), names, coef, lines)
 
     @classmethod
     def load(cls, directory):
@@ -295,7 +299,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
             dense[:, places] = weights
             weights = dense
             model._know(number, None if place is None else features)
-        model.coef_, model.intercept_ = weights, found["intercepts"]
+        model.coef_, model.intercept_, model.calibration_ = weights, found["intercepts"], found["calibration"]
         classes = config.get("classes")
         model.classes_ = _input.classes_of_names(found["classes"]) if classes is None else np.array(classes)
         model.n_iter_ = 0

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use megagrid_algorithms::blockpg::Calibration;
 use megagrid_algorithms::mf::Model;
 use megagrid_datasets::{Dictionary, Labels, Names, Samples, read_unlabelled};
 use megagrid_partition::Side;
@@ -44,6 +45,9 @@ fn set_linear(found: &Bound<'_, PyDict>, model: &Linear) -> PyResult<()> {
     let weights = PyArray1::<f64>::from_vec(py, weights).reshape([model.intercepts.len(), order.len()])?;
     found.set_item("weights", weights)?;
     found.set_item("classes", &model.classes)?;
+    let lines = model.calibration.iter().flat_map(|line| [line.slope, line.offset]).collect();
+    let lines = PyArray1::<f64>::from_vec(py, lines).reshape([model.calibration.len(), 2])?;
+    found.set_item("calibration", lines)?;
     found.set_item("intercepts", PyArray1::from_slice(py, &model.intercepts))
 }
 
@@ -119,11 +123,13 @@ pub fn save_linear(
     names: Given<'_>,
     classes: Vec<String>,
     weights: PyReadonlyArray2<'_, f64>,
-    intercepts: Vec<f64>,
+    intercepts_and_lines: (Vec<f64>, Vec<(f64, f64)>),
 ) -> PyResult<()> {
     let weights = weights.as_array().iter().copied().collect();
+    let (intercepts, lines) = intercepts_and_lines;
     let model = raise(Linear::new(Arc::new(names.names()), classes, weights, intercepts))?;
-    save(&directory, record, checksum, &model)
+    let calibration = lines.into_iter().map(|(slope, offset)| Calibration { slope, offset }).collect();
+    save(&directory, record, checksum, &Linear { calibration, ..model })
 }
 
 #[pyfunction]

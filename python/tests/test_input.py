@@ -204,6 +204,9 @@ def test_samples_in_a_file_are_calibrated_on_those_that_are_kept(clicks, tmp_pat
     other = SparseLogisticRegression(holdout=0.3).fit(path, calibrate=True)
     slopes = other.coef_[plain.coef_ != 0] / plain.coef_[plain.coef_ != 0]
     assert len(slopes) > 3 and np.allclose(slopes, slopes[0]) and not np.isclose(slopes[0], 1)
+    assert plain.calibration_.shape == (0, 2) and np.isclose(other.calibration_[0, 0], slopes[0])
+    other.save(tmp_path / "calibrated")
+    assert np.array_equal(SparseLogisticRegression.load(tmp_path / "calibrated").calibration_, other.calibration_)
     with pytest.raises(TypeError, match="calibrate: this says how a path is read"):
         SparseLogisticRegression(holdout=0.3).fit(X, y, calibrate=True)
 

@@ -259,6 +259,29 @@ fn a_bounded_cache_changes_no_objective() {
     fails(&[&args[..], &["essp", "--cached-rows", "20"]].concat(), 2, &["--cached-rows is for lazytable"]);
 }
 
+#[test]
+fn servers_step_items_themselves() {
+    let place = Place::new();
+    let (ratings, record, page) = (place.ratings(), place.name("steps.json"), place.name("steps.html"));
+    let args = ["compare", "mf", &ratings, "--repeat", "1", "--iterations", "8", "-k", "4", "-w", "1"];
+    let run =
+        [&args[..], &["--gradient", "in-place", "--server-steps", "--systems", "megagrid,ps-naive,essp,iterstore"]];
+    done(&[&run.concat()[..], &["--json", &record, "--report", &page]].concat());
+    let found = json(&record);
+    assert_eq!(found["server_steps"], true);
+    let objectives = [0, 1, 2, 3].map(|at| found["systems"][at]["objective"]["median"].as_f64().unwrap());
+    let [megagrid, naive, essp, iterstore] = objectives;
+    assert!((naive / essp - 1.0).abs() < 1e-4 && (iterstore / essp - 1.0).abs() < 1e-4, "{objectives:?}");
+    assert!(essp != megagrid && (essp / megagrid - 1.0).abs() < 0.2, "{objectives:?}");
+    assert!(std::fs::read_to_string(page).unwrap().contains("Parameter servers stepped items themselves"));
+
+    fails(&[&args[..], &["--server-steps"]].concat(), 2, &["--server-steps goes with --gradient in-place"]);
+    let alone = [&args[..], &["--gradient", "in-place", "--server-steps", "--systems", "megagrid"]].concat();
+    fails(&alone, 2, &["--server-steps is for parameter servers"]);
+    let ranks = ["compare", "pagerank", &place.graph(), "--server-steps"];
+    fails(&ranks, 2, &["--server-steps is for mf"]);
+}
+
 /// A virtual iteration comes before the first one, which then asks for no row by itself.
 #[test]
 fn iterstore_gathers_accesses_before_the_first_iteration() {
@@ -372,7 +395,7 @@ fn a_process_that_is_killed_ends_the_command_with_one_message() {
         assert!(begin.elapsed() < std::time::Duration::from_secs(10), "{:?}: {messages}", begin.elapsed());
         assert_eq!(code, Some(1), "{messages}");
         assert_eq!(messages.lines().count(), 1, "{messages}");
-        assert!(messages.starts_with(&format!("megagrid: {system}: process {victim} (127.0.0.1:")), "{messages}");
+        assert!(messages.starts_with(&format!("megagrid: on {system}: process {victim} (127.0.0.1:")), "{messages}");
         assert!(messages.contains(" is lost: "), "{messages}");
         assert!(!std::fs::exists(format!("/proc/{other}")).unwrap());
     }

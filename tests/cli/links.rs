@@ -102,7 +102,7 @@ fn a_link_that_is_cut_ends_all_processes_with_one_message() {
         assert!(begin.elapsed() < Duration::from_secs(10), "{:?}: {messages}", begin.elapsed());
         assert_eq!(code, Some(1), "{messages}");
         assert_eq!(messages.lines().count(), 1, "{messages}");
-        assert!(messages.starts_with(&format!("megagrid: {system}: process ")), "{messages}");
+        assert!(messages.starts_with(&format!("megagrid: on {system}: process ")), "{messages}");
         assert!(messages.contains(" is lost: "), "{messages}");
         assert!(others.iter().all(|other| !std::fs::exists(format!("/proc/{other}")).unwrap()));
         assert_eq!(namespaces(id), [""; 0]);

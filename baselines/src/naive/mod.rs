@@ -3,7 +3,7 @@
 //!
 //! Threads of the process share cache and log. A row that is too old is fetched; when the slowest worker ends a clock, the log goes to the
 //! server. It shows what its papers' comparisons measured, and is never to be reported by itself. In one process nothing goes over a network: bytes
-//! are counted as if it did, 8 a row and 8 an element for changes, 16 a row for rows. Of several processes each has a server of
+//! are counted as if it did, 8 a row and 8 an element (or its size) for changes, 16 a row for rows. Of several processes each has a server of
 //! rows, and a client that fetches them one by one.
 
 mod servers;
@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use crate::crew::lock;
 use crate::rows::Rows;
-use crate::server::{Table, Tables};
-use crate::store::{Client, Number, Store, Usage};
+use crate::server::{Element, Table, Tables};
+use crate::store::{Client, Store, Usage};
 use crate::{Error, Run};
 use servers::Servers;
 use table::{Erased, NaiveTable};
@@ -58,7 +58,7 @@ impl Naive {
 impl Store for Naive {
     type Client = Access;
 
-    fn table<T: Number>(&mut self, rows: usize, row_len: usize) -> Table<T> {
+    fn table<T: Element>(&mut self, rows: usize, row_len: usize) -> Table<T> {
         let table = self.handles.add(row_len);
         self.tables.push(Box::new(NaiveTable::new(table)));
         // Both number tables from 0.
@@ -66,7 +66,7 @@ impl Store for Naive {
         table
     }
 
-    fn set<T: Number>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error> {
+    fn set<T: Element>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error> {
         if let Some(servers) = &mut self.servers {
             return servers.set(table, first, values);
         }
@@ -76,7 +76,7 @@ impl Store for Naive {
         Ok(())
     }
 
-    fn all<T: Number>(&self, table: Table<T>, rows: usize, clocks: u64) -> Result<Rows<T>, Error> {
+    fn all<T: Element>(&self, table: Table<T>, rows: usize, clocks: u64) -> Result<Rows<T>, Error> {
         if let Some(servers) = self.servers() {
             return servers.all(table, rows, clocks);
         }
@@ -118,7 +118,7 @@ impl Store for Naive {
     }
 }
 
-fn find<T: Number>(tables: &[Box<dyn Erased>], table: Table<T>) -> Result<&NaiveTable<T>, Error> {
+fn find<T: Element>(tables: &[Box<dyn Erased>], table: Table<T>) -> Result<&NaiveTable<T>, Error> {
     let found = tables.get(table.number() as usize).and_then(|table| (&**table as &dyn Any).downcast_ref());
     found.ok_or(Error::UnknownTable { table: table.number(), tables: tables.len() })
 }
@@ -151,7 +151,7 @@ fn slowest(ended: &[u64]) -> u64 {
 }
 
 impl Client for Access {
-    fn read<T: Number>(&mut self, of: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
+    fn read<T: Element>(&mut self, of: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
         let table = find(&shared.tables, of)?;
         let needed = (self.clock - 1).saturating_sub(shared.slack);
@@ -169,7 +169,7 @@ impl Client for Access {
         Ok(())
     }
 
-    fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error> {
+    fn update<T: Element>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error> {
         find(&self.shared.tables, table)?.update(row, by);
         Ok(())
     }

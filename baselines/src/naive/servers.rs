@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use super::table::Erased;
 use crate::crew::lock;
 use crate::rows::Rows;
-use crate::server::{Options, Prefetch, Preset, Table};
-use crate::store::{Client, Number, Store, Tablets, TabletsClient, Usage};
+use crate::server::{Element, Options, Prefetch, Preset, Table};
+use crate::store::{Client, Store, Tablets, TabletsClient, Usage};
 use crate::{Error, Run, System};
 
 pub(super) struct Servers {
@@ -25,11 +25,11 @@ impl Servers {
         Ok(Self { tablets: Tablets::with(options, &run.processes), client: None })
     }
 
-    pub fn table<T: Number>(&mut self, rows: usize, row_len: usize) -> Table<T> {
+    pub fn table<T: Element>(&mut self, rows: usize, row_len: usize) -> Table<T> {
         self.tablets.table(rows, row_len)
     }
 
-    pub fn set<T: Number>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error> {
+    pub fn set<T: Element>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error> {
         self.tablets.set(table, first, values)
     }
 
@@ -46,8 +46,8 @@ impl Servers {
     /// Fetches a row with the changes of all clocks that this process has ended, by all processes.
     ///
     /// Whoever waits here holds up no thread of this process that others wait for: those have sent what they wait for.
-    pub fn fetch<T: Number>(&self, table: Table<T>, row: usize) -> Result<Vec<T>, Error> {
-        let mut values = vec![T::default(); table.row_len()];
+    pub fn fetch<T: Element>(&self, table: Table<T>, row: usize) -> Result<Vec<T>, Error> {
+        let mut values = vec![T::IDENTITY; table.row_len()];
         self.with_client(|client| client.read(table, row, &mut values))?;
         Ok(values)
     }
@@ -60,7 +60,7 @@ impl Servers {
         })
     }
 
-    pub fn all<T: Number>(&self, table: Table<T>, rows: usize, clocks: u64) -> Result<Rows<T>, Error> {
+    pub fn all<T: Element>(&self, table: Table<T>, rows: usize, clocks: u64) -> Result<Rows<T>, Error> {
         self.tablets.all(table, rows, clocks)
     }
 

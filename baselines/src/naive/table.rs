@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use crate::Error;
 use crate::crew::lock;
 use crate::rows::Rows;
-use crate::server::Table;
-use crate::store::{Client, Number, TabletsClient, Usage};
+use crate::server::{Element, Table};
+use crate::store::{Client, TabletsClient, Usage};
 
 /// Locks that rows are spread over.
 const STRIPES: usize = 64;
@@ -22,7 +22,6 @@ struct Cached<T> {
 /// A row's changes: each column has a cell of its own.
 type Changes<T> = BTreeMap<i32, Box<T>>;
 
-#[derive(Default)]
 struct Stripe<T> {
     server: HashMap<usize, Vec<T>>,
     cache: HashMap<usize, Cached<T>>,
@@ -31,10 +30,14 @@ struct Stripe<T> {
     usage: Usage,
 }
 
-impl<T: Number> Stripe<T> {
+impl<T: Element> Stripe<T> {
+    fn new() -> Self {
+        Self { server: HashMap::new(), cache: HashMap::new(), log: HashMap::new(), usage: Usage::default() }
+    }
+
     fn keep(&mut self, row: usize, clock: u64, mut values: Vec<T>) {
         for (&column, change) in self.log.get(&row).into_iter().flatten() {
-            values[column as usize] += **change;
+            values[column as usize].merge(change);
         }
         self.cache.insert(row, Cached { clock, values });
     }
@@ -55,9 +58,9 @@ pub(super) struct NaiveTable<T> {
     stripes: Vec<Mutex<Stripe<T>>>,
 }
 
-impl<T: Number> NaiveTable<T> {
+impl<T: Element> NaiveTable<T> {
     pub fn new(table: Table<T>) -> Self {
-        Self { table, stripes: (0..STRIPES).map(|_| Mutex::default()).collect() }
+        Self { table, stripes: (0..STRIPES).map(|_| Mutex::new(Stripe::new())).collect() }
     }
 
     pub fn set(&self, row: usize, values: &[T]) {
@@ -90,7 +93,7 @@ impl<T: Number> NaiveTable<T> {
     /// Fetches a row from the server, which has the changes of enough clocks, and adds what is in the log.
     pub fn fetch(&self, row: usize, clock: u64) {
         let stripe = &mut *lock(&self.stripes[row % STRIPES]);
-        let values = stripe.server.get(&row).cloned().unwrap_or_else(|| vec![T::default(); self.table.row_len()]);
+        let values = stripe.server.get(&row).cloned().unwrap_or_else(|| vec![T::IDENTITY; self.table.row_len()]);
         stripe.usage.sent_bytes += (16 + 16 + self.table.row_len() * size_of::<T>()) as u64;
         stripe.usage.messages += 2;
         stripe.keep(row, clock, values);
@@ -101,37 +104,37 @@ impl<T: Number> NaiveTable<T> {
         lock(&self.stripes[row % STRIPES]).keep(row, clock, values);
     }
 
-    /// Adds to a row, in the log and in the cache.
+    /// Updates a row, in the log and in the cache.
     pub fn update(&self, row: usize, by: &[T]) {
         let stripe = &mut *lock(&self.stripes[row % STRIPES]);
         let changes = stripe.log.entry(row).or_default();
-        for (column, &by) in by.iter().enumerate() {
-            **changes.entry(column as i32).or_default() += by;
+        for (column, by) in by.iter().enumerate() {
+            changes.entry(column as i32).or_insert_with(|| Box::new(T::IDENTITY)).merge(by);
         }
         if let Some(cached) = stripe.cache.get_mut(&row) {
-            cached.values.iter_mut().zip(by).for_each(|(value, &by)| *value += by);
+            cached.values.iter_mut().zip(by).for_each(|(value, by)| value.merge(by));
         }
     }
 }
 
-impl<T: Number> Erased for NaiveTable<T> {
+impl<T: Element> Erased for NaiveTable<T> {
     fn flush(&self) {
         for stripe in &self.stripes {
             let stripe = &mut *lock(stripe);
             for (row, changes) in stripe.log.drain() {
-                stripe.usage.sent_bytes += (8 + 8 * changes.len()) as u64;
-                let values = stripe.server.entry(row).or_insert_with(|| vec![T::default(); self.table.row_len()]);
-                changes.into_iter().for_each(|(column, change)| values[column as usize] += *change);
+                stripe.usage.sent_bytes += (8 + 8.max(size_of::<T>()) * changes.len()) as u64;
+                let values = stripe.server.entry(row).or_insert_with(|| vec![T::IDENTITY; self.table.row_len()]);
+                changes.into_iter().for_each(|(column, change)| values[column as usize].merge(&change));
             }
             stripe.usage.messages += 1;
         }
     }
 
     fn flush_to(&self, servers: &mut TabletsClient) -> Result<(), Error> {
-        let mut by = vec![T::default(); self.table.row_len()];
+        let mut by = vec![T::IDENTITY; self.table.row_len()];
         for stripe in &self.stripes {
             for (row, changes) in lock(stripe).log.drain() {
-                by.fill(T::default());
+                by.fill(T::IDENTITY);
                 changes.into_iter().for_each(|(column, change)| by[column as usize] = *change);
                 servers.update(self.table, row, &by)?;
             }

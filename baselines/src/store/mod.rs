@@ -3,7 +3,6 @@
 mod tablets;
 
 use std::collections::BTreeMap;
-use std::ops::{AddAssign, Sub};
 use std::time::Duration;
 
 pub use tablets::{Access as TabletsClient, Tablets};
@@ -12,20 +11,14 @@ use crate::Error;
 use crate::rows::Rows;
 use crate::server::{Element, Gather, Table};
 
-/// What rows are made of; updates are added.
-pub trait Number: Element + Default + AddAssign + Sub<Output = Self> {}
-impl Number for f32 {}
-impl Number for f64 {}
-impl Number for i64 {}
-
 /// One worker's access to the tables of a job.
 ///
 /// A worker at clock c, the first of which is 1, reads all updates of clocks up to c − 1 − slack by all workers, and all its own.
 pub trait Client: Send {
-    fn read<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error>;
+    fn read<T: Element>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error>;
 
-    /// Adds to a row.
-    fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error>;
+    /// Updates a row; numbers are added.
+    fn update<T: Element>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error>;
 
     /// Begins to record accesses: what is done from now on, later iterations will do too. All workers do so where the server says how
     /// ([`Store::gather`]).
@@ -58,8 +51,8 @@ pub struct Usage {
 pub trait Store: Sized {
     type Client: Client;
 
-    /// Makes a table of zeros; before [`Store::clients`].
-    fn table<T: Number>(&mut self, rows: usize, row_len: usize) -> Table<T>;
+    /// Makes a table of rows that begin with [`Element::IDENTITY`]; before [`Store::clients`].
+    fn table<T: Element>(&mut self, rows: usize, row_len: usize) -> Table<T>;
 
     /// Says how accesses are to be recorded: in an iteration before the first one, or in the first one. `None`: there is no use for it.
     fn gather(&self) -> Option<Gather> {
@@ -68,13 +61,13 @@ pub trait Store: Sized {
 
     /// Sets the first values of rows that follow each other; after all tables were made, before [`Store::clients`]. All processes set
     /// the same.
-    fn set<T: Number>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error>;
+    fn set<T: Element>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error>;
 
     /// Begins: returns the access of each worker.
     fn clients(&mut self) -> Result<Vec<Self::Client>, Error>;
 
     /// Returns the `rows` rows of a table with all changes of `clocks` clocks, which all workers have ended; between iterations.
-    fn all<T: Number>(&self, table: Table<T>, rows: usize, clocks: u64) -> Result<Rows<T>, Error>;
+    fn all<T: Element>(&self, table: Table<T>, rows: usize, clocks: u64) -> Result<Rows<T>, Error>;
 
     /// Waits until all changes of the clocks that workers have ended are in the servers, of all processes; between iterations.
     fn settle(&self) -> Result<(), Error> {

@@ -4,10 +4,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{Client, Number, Store, Usage};
+use super::{Client, Store, Usage};
 use crate::processes::Processes;
 use crate::rows::Rows;
-use crate::server::{self, Gather, Options, ServerOptions, Statistics, Table, Tables, TabletServer, Worker};
+use crate::server::{self, Element, Gather, Options, ServerOptions, Statistics, Table, Tables, TabletServer, Worker};
 use crate::{Error, Run, System};
 
 /// A parameter server that is not naive.
@@ -75,7 +75,7 @@ fn number(row: usize) -> Result<u32, Error> {
 impl Store for Tablets {
     type Client = Access;
 
-    fn table<T: Number>(&mut self, rows: usize, row_len: usize) -> Table<T> {
+    fn table<T: Element>(&mut self, rows: usize, row_len: usize) -> Table<T> {
         self.num_rows += rows;
         self.row_bytes.push((rows * row_len * size_of::<T>()) as u64);
         self.tables.add(row_len)
@@ -85,7 +85,7 @@ impl Store for Tablets {
         self.gather
     }
 
-    fn set<T: Number>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error> {
+    fn set<T: Element>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error> {
         // Each process sends its share of the rows: every so many.
         let (own, all) = (self.processes.number(), self.processes.count());
         let shared = values.chunks_exact(table.row_len()).zip(first..).skip(own).step_by(all);
@@ -105,7 +105,7 @@ impl Store for Tablets {
         Ok(client.workers().into_iter().map(|worker| Access { worker, slack }).collect())
     }
 
-    fn all<T: Number>(&self, table: Table<T>, rows: usize, clocks: u64) -> Result<Rows<T>, Error> {
+    fn all<T: Element>(&self, table: Table<T>, rows: usize, clocks: u64) -> Result<Rows<T>, Error> {
         let mut all = Rows::zeros(rows, table.row_len());
         if let Some((client, _)) = &self.running {
             let found = client.read_table(table, clocks as u32)?;
@@ -144,13 +144,13 @@ pub struct Access {
 
 impl Client for Access {
     #[inline]
-    fn read<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
+    fn read<T: Element>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
         into.copy_from_slice(self.worker.read(table, row as u32, self.slack)?);
         Ok(())
     }
 
     #[inline]
-    fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error> {
+    fn update<T: Element>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error> {
         self.worker.update(table, row as u32, by)
     }
 

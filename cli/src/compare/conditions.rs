@@ -45,17 +45,29 @@ pub struct Conditions {
     /// Whether it then stored rows where they are used most; of several processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<bool>,
+    /// Whether parameter servers stepped what is shared themselves.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub server_steps: bool,
     /// How gas and gas-faithful placed edges, where they ran in several processes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub cuts: BTreeMap<&'static str, &'static str>,
 }
 
 impl Conditions {
-    /// Says what several processes mean.
+    /// Says what several processes mean, and who steps.
     pub fn notes(&self) -> Vec<String> {
-        if self.processes == 1 {
-            return Vec::new();
+        let mut notes = if self.processes == 1 { Vec::new() } else { self.notes_on_processes() };
+        if self.server_steps {
+            notes.push(
+                "Parameter servers stepped items themselves, by AdaptiveRevision: other steps than Megagrid's, whose AdaGrad has one size \
+                 for a row. Compare the time to a target, not an iteration."
+                    .to_owned(),
+            );
         }
+        notes
+    }
+
+    fn notes_on_processes(&self) -> Vec<String> {
         let connected = match (self.link, &self.hosts[..]) {
             (None, []) => "on this machine, connected over its loopback interface".to_owned(),
             (None, hosts) => format!("on {}", hosts.join(", ")),

@@ -38,6 +38,11 @@ pub trait Comparable: Trains {
     /// Tells whether a baseline runs the job, or what to do about it.
     fn runs_on(args: &Args<Self>, system: System) -> Result<(), &'static str>;
 
+    /// Tells whether parameter servers can step what is shared themselves, or what to do about it.
+    fn steps_by_server(_: &Args<Self>) -> Result<(), &'static str> {
+        Err("is for mf, whose items are stepped along gradients; leave it out")
+    }
+
     /// Lays a job out for a baseline.
     fn lay_out(job: Job<Self>) -> anyhow::Result<Laid>;
 
@@ -145,6 +150,11 @@ impl Comparable for Factorization {
             return Err("leave out --test and whatever begins with --holdout");
         }
         no_slack(args.common.run.consistency, system)
+    }
+
+    fn steps_by_server(args: &Args<Self>) -> Result<(), &'static str> {
+        let is_possible = args.own.gradient == Gradient::InPlace && args.own.optimizer == Optimizer::Adagrad;
+        if is_possible { Ok(()) } else { Err("goes with --gradient in-place and --optimizer adagrad") }
     }
 
     fn lay_out(job: Job<Self>) -> anyhow::Result<Laid> {

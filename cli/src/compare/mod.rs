@@ -49,6 +49,7 @@ use table::Comparison;
   sudo megagrid compare mf ratings.csv --processes 4 -w 1 --link 100Mbit
   megagrid compare mf ratings.csv --hosts node1,node2,me@node3 --ssh -w 4
   megagrid compare mf ratings.csv --gradient in-place --systems megagrid,lazytable,essp,iterstore
+  megagrid compare mf ratings.csv --gradient in-place --server-steps --systems megagrid,essp,iterstore --target 0.9
   megagrid compare mf ratings.csv --optimizer sgd --decay 0 --no-biases --step 0.002 --systems megagrid,iterstore,geeps")]
 pub struct Args {
     #[command(subcommand)]
@@ -156,6 +157,10 @@ struct Options {
     /// Let each process of lazytable cache about so many rows only, the last used; updates on their way keep more of them [default: all it uses].
     #[arg(long, value_name = "N")]
     cached_rows: Option<usize>,
+    /// Have parameter servers step items themselves, by AdaptiveRevision, as users of IterStore do, instead of adding what workers change; for
+    /// mf with --gradient in-place and --optimizer adagrad.
+    #[arg(long)]
+    server_steps: bool,
     /// How gas and gas-faithful place edges on processes: random, grid, hdrf, hybrid, bicut or aweto [default: hybrid, as PowerLyra, for gas, and
     /// grid, as PowerGraph, for gas-faithful; bicut where edges change documents or samples, which then keep all theirs].
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(NAMES).try_map(named))]
@@ -209,7 +214,8 @@ fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
                     let (gather, placement) = (options.gather.unwrap_or_default().into(), !options.no_placement);
                     let cut = options.cut.filter(|_| System::Baseline(system).is_gas());
                     let cached_rows = options.cached_rows.filter(|_| system == Baseline::LazyTable);
-                    let how = baseline::How { gather, placement, cached_rows, cut, others: others.as_ref() };
+                    let (server_steps, others) = (options.server_steps, others.as_ref());
+                    let how = baseline::How { gather, placement, cached_rows, server_steps, cut, others };
                     baseline::run(system, job, &training.common, how)
                 }
                 System::GeePs => geeps::run(job, &training.common),
@@ -254,6 +260,12 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
     if options.cached_rows.is_some() && !systems.iter().any(|system| system == System::Baseline(Baseline::LazyTable)) {
         return Err(usage("--cached-rows is for lazytable, which is not among --systems"));
     }
+    if options.server_steps {
+        A::steps_by_server(training).map_err(|advice| usage(format!("--server-steps {advice}")))?;
+        if !systems.iter().any(System::is_server) {
+            return Err(usage("--server-steps is for parameter servers, none of which is among --systems"));
+        }
+    }
     if options.cut.is_some() && !systems.iter().any(System::is_gas) {
         return Err(usage("--cut is for gas and gas-faithful, neither of which is among --systems"));
     }
@@ -283,7 +295,8 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
     };
     let cuts = systems.iter().filter(|_| processes > 1);
     let cuts = cuts.filter_map(|system| Some((system.name(), cut_of(system)?))).collect();
-    let conditions = Conditions { processes, link, hosts: machines.hosts.clone(), gather, placement, cuts };
+    let (hosts, server_steps) = (machines.hosts.clone(), options.server_steps);
+    let conditions = Conditions { processes, link, hosts, gather, placement, server_steps, cuts };
     let comparison = Comparison::new(name, conditions, A::MAXIMIZES, options.target, runs);
     let json = serde_json::to_string_pretty(&comparison)? + "\n";
     common.say(&comparison.text())?;

@@ -81,7 +81,7 @@ impl Rounds<'_> {
         };
         let said = said.map_err(|failure| match failure.downcast() {
             Ok(Failure::Child { code, message }) => {
-                let message = message.map(|reason| format!("{system}: {reason}"));
+                let message = message.map(|reason| format!("on {system}: {reason}"));
                 Failure::Child { code, message }.into()
             }
             Ok(other) => other.into(),

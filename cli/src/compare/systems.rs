@@ -45,6 +45,11 @@ impl System {
         matches!(self, Self::Baseline(system) if system.is_gas())
     }
 
+    /// Tells whether it is a parameter server of processes.
+    pub fn is_server(self) -> bool {
+        matches!(self, Self::Baseline(system) if !system.is_gas())
+    }
+
     /// Returns how many lines a user writes for an algorithm on it; nothing for an unknown command, or where they are not
     /// counted.
     pub fn user_lines(self, command: &str) -> Option<Lines> {
