@@ -86,8 +86,15 @@ fn records_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
             files.push(path);
         }
     }
-    files.sort();
+    files.sort_by_cached_key(|file| (words_and_numbers(file), file.clone()));
     Ok(files)
+}
+
+/// Returns a path's parts, so that those of run-2 come before those of run-10.
+fn words_and_numbers(path: &Path) -> Vec<(String, Option<u128>)> {
+    let text: Vec<char> = path.to_string_lossy().chars().collect();
+    let parts = text.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()).map(String::from_iter);
+    parts.map(|part: String| part.parse().map_or((part.clone(), None), |number| (String::new(), Some(number)))).collect()
 }
 
 /// Returns a file's name without its ending, or the whole path where another has that name.

@@ -263,7 +263,7 @@ fn a_bounded_cache_changes_no_objective() {
 fn servers_step_items_themselves() {
     let place = Place::new();
     let (ratings, record, page) = (place.ratings(), place.name("steps.json"), place.name("steps.html"));
-    let args = ["compare", "mf", &ratings, "--repeat", "1", "--iterations", "8", "-k", "4", "-w", "1"];
+    let args = ["compare", "mf", &ratings, "--repeat", "1", "--iterations", "8", "--dims", "4", "-w", "1"];
     let run =
         [&args[..], &["--gradient", "in-place", "--server-steps", "--systems", "megagrid,ps-naive,essp,iterstore"]];
     done(&[&run.concat()[..], &["--json", &record, "--report", &page]].concat());

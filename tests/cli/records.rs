@@ -61,7 +61,7 @@ fn runs_are_seen_beside_each_other() {
     let place = Place::new();
     let (ratings, runs) = (place.ratings(), place.name("runs"));
     std::fs::create_dir(&runs).unwrap();
-    for dims in ["4", "8"] {
+    for dims in ["4", "16"] {
         let path = format!("{runs}/dims-{dims}.json");
         done(&[
             "mf",
@@ -84,11 +84,11 @@ fn runs_are_seen_beside_each_other() {
     let text = done(&["view", &runs, "--output", &page]);
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0][..3], ["run", "dims", "iterations"], "{text}");
-    assert_eq!((&rows[1][..3], &rows[2][..3]), (&["dims-4", "4", "3"][..], &["dims-8", "8", "3"][..]), "{text}");
+    assert_eq!((&rows[1][..3], &rows[2][..3]), (&["dims-4", "4", "3"][..], &["dims-16", "16", "3"][..]), "{text}");
     assert_eq!(rows.len(), 3, "{text}");
     assert!(rows[0].contains(&"test_rmse") && !rows[0].contains(&"json"), "{text}");
     let html = std::fs::read_to_string(&page).unwrap();
-    assert!(html.contains("<th>dims") && html.matches(">dims-8<").count() > 2, "a table and curves");
+    assert!(html.contains("<th>dims") && html.matches(">dims-16<").count() > 2, "a table and curves");
 
     let links = place.name("pagerank.json");
     done(&["pagerank", &place.graph(), "-q", "--json", &links]);
