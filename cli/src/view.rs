@@ -94,7 +94,9 @@ fn records_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
 fn words_and_numbers(path: &Path) -> Vec<(String, Option<u128>)> {
     let text: Vec<char> = path.to_string_lossy().chars().collect();
     let parts = text.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()).map(String::from_iter);
-    parts.map(|part: String| part.parse().map_or((part.clone(), None), |number| (String::new(), Some(number)))).collect()
+    parts
+        .map(|part: String| part.parse().map_or((part.clone(), None), |number| (String::new(), Some(number))))
+        .collect()
 }
 
 /// Returns a file's name without its ending, or the whole path where another has that name.
