@@ -4,14 +4,14 @@
 use std::ops::Range;
 
 use megagrid_algorithms::mf::Config;
-use megagrid_partition::{EdgeList, Side};
+use megagrid_partition::Side;
 use megagrid_stages::row_width;
 
 use super::job::{CLOCKS, Job};
+use super::server::{Dealt, deal};
 use crate::apps::servers::Team;
 use crate::crew;
 use crate::job::{self, Cost, Measured};
-use crate::processes::Crew;
 use crate::rows::Rows;
 use crate::server::{AdaRevision, Element, Table};
 use crate::store::{Client, Store};
@@ -27,6 +27,11 @@ struct Worker {
 }
 
 impl Worker {
+    fn new(Dealt { ratings, first_user, users }: Dealt<AdaRevision>) -> Self {
+        let row = vec![AdaRevision::IDENTITY; users.width()];
+        Self { ratings, first_user, users, item: row.clone(), update: row }
+    }
+
     /// Makes the accesses of [`Worker::iterate`], and does nothing else.
     fn accesses(&mut self, items: Table<AdaRevision>, client: &mut impl Client) -> Result<(), Error> {
         self.update.fill(AdaRevision::IDENTITY);
@@ -98,7 +103,7 @@ impl<'j, S: Store> Trainer<'j, S> {
         });
         let [users, first_items] = first;
         store.set(items, 0, first_items.items())?;
-        let mut workers = deal(job, &run.crew(), &users);
+        let mut workers: Vec<Worker> = deal(job, &run.crew(), &users).map(|(_, dealt)| Worker::new(dealt)).collect();
         let team = Team::new(store, &run.processes)?
             .rehearse(&mut workers, |worker, client| worker.accesses(items, client))?;
         Ok(Self { job: *job, items, team, workers })
@@ -109,23 +114,6 @@ impl<'j, S: Store> Trainer<'j, S> {
         let end = |worker: &Worker| worker.first_user + worker.users.len();
         self.workers.first().map_or(0, |first| first.first_user)..self.workers.last().map_or(0, end)
     }
-}
-
-/// Deals users to workers, and the ratings with them.
-fn deal(job: &Job<'_>, crew: &Crew, users: &Rows<AdaRevision>) -> Vec<Worker> {
-    let of = |(_, (part, own)): (usize, (Range<usize>, EdgeList<f32>))| {
-        let mut rows = Rows::zeros(part.len(), users.width());
-        part.clone().for_each(|user| rows.row_mut(user - part.start).copy_from_slice(users.row(user)));
-        let ratings = own.left.iter().zip(&own.right).zip(&own.data);
-        Worker {
-            ratings: ratings.map(|((&user, &item), &rating)| (user, item, rating)).collect(),
-            first_user: part.start,
-            item: vec![AdaRevision::IDENTITY; users.width()],
-            update: vec![AdaRevision::IDENTITY; users.width()],
-            users: rows,
-        }
-    };
-    crew.pick(crew::deal(job.ratings, crew.all)).map(of).collect()
 }
 
 /// Returns the values of parameters as rows that kernels read.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use bytemuck::Pod;
 use megagrid_algorithms::mf::batch::{self, MfBatch, Step};
 use megagrid_algorithms::mf::in_place::{self, Descend, Mf};
 use megagrid_partition::{EdgeList, Side};
@@ -44,6 +45,23 @@ struct Worker {
 }
 
 impl Worker {
+    fn new(job: &Job<'_>, dealt: Dealt<f32>, own_items: (usize, usize)) -> Self {
+        let Dealt { ratings, first_user, users } = dealt;
+        let num_sums = if job.form == Form::Batch { users.len() } else { 0 };
+        Self {
+            ratings,
+            first_user,
+            gradients: Rows::zeros(num_sums, users.width()),
+            squares: vec![0.0; users.len()],
+            own_items,
+            num_items: job.ratings.num_right,
+            item: vec![0.0; users.width() + 1],
+            delta: vec![0.0; users.width() + 1],
+            gradient: vec![0.0; users.width()],
+            users,
+        }
+    }
+
     /// Makes the accesses of [`Iteration::in_place`], and does nothing else.
     fn accesses_in_place(&mut self, items: Items, client: &mut impl Client) -> Result<(), Error> {
         for part in crew::parts(self.ratings.len(), CLOCKS as usize, |at| at as u64) {
@@ -189,7 +207,9 @@ impl<'j, S: Store> Trainer<'j, S> {
             Side::Right => first(&mut factors.row_mut(id)[..width]),
         });
         store.set(items.factors, 0, factors.items())?;
-        let mut workers = deal(job, &run.crew(), &users);
+        let crew = run.crew();
+        let worker = |(number, dealt)| Worker::new(job, dealt, (number, crew.all));
+        let mut workers: Vec<Worker> = deal(job, &crew, &users).map(worker).collect();
         let team = Team::new(store, &run.processes)?.rehearse(&mut workers, |worker, client| match job.form {
             Form::InPlace => worker.accesses_in_place(items, client),
             Form::Batch => worker.accesses(items, client),
@@ -198,26 +218,23 @@ impl<'j, S: Store> Trainer<'j, S> {
     }
 }
 
-/// Deals users to workers, and the ratings with them.
-fn deal(job: &Job<'_>, crew: &Crew, users: &Rows<f32>) -> Vec<Worker> {
+/// Users that a worker keeps, and their ratings.
+pub(super) struct Dealt<T> {
+    pub ratings: Vec<(u32, u32, f32)>,
+    pub first_user: usize,
+    pub users: Rows<T>,
+}
+
+/// Deals users to workers, and the ratings with them; returns the numbers of this process's workers and what they keep.
+pub(super) fn deal<T: Pod>(job: &Job<'_>, crew: &Crew, users: &Rows<T>) -> impl Iterator<Item = (usize, Dealt<T>)> {
     let of = |(number, (part, own)): (usize, (Range<usize>, EdgeList<f32>))| {
         let mut rows = Rows::zeros(part.len(), users.width());
         part.clone().for_each(|user| rows.row_mut(user - part.start).copy_from_slice(users.row(user)));
         let ratings = own.left.iter().zip(&own.right).zip(&own.data);
-        Worker {
-            ratings: ratings.map(|((&user, &item), &rating)| (user, item, rating)).collect(),
-            first_user: part.start,
-            gradients: Rows::zeros(if job.form == Form::Batch { part.len() } else { 0 }, users.width()),
-            users: rows,
-            squares: vec![0.0; part.len()],
-            own_items: (number, crew.all),
-            num_items: job.ratings.num_right,
-            item: vec![0.0; users.width() + 1],
-            delta: vec![0.0; users.width() + 1],
-            gradient: vec![0.0; users.width()],
-        }
+        let ratings = ratings.map(|((&user, &item), &rating)| (user, item, rating)).collect();
+        (number, Dealt { ratings, first_user: part.start, users: rows })
     };
-    crew.pick(crew::deal(job.ratings, crew.all)).map(of).collect()
+    crew.pick(crew::deal(job.ratings, crew.all)).map(of)
 }
 
 impl<S: Store> job::Trainer for Trainer<'_, S> {
