@@ -127,9 +127,9 @@ pub fn save_linear(
 ) -> PyResult<()> {
     let weights = weights.as_array().iter().copied().collect();
     let (intercepts, lines) = intercepts_and_lines;
-    let model = raise(Linear::new(Arc::new(names.names()), classes, weights, intercepts))?;
-    let calibration = lines.into_iter().map(|(slope, offset)| Calibration { slope, offset }).collect();
-    save(&directory, record, checksum, &Linear { calibration, ..model })
+    let mut model = raise(Linear::new(Arc::new(names.names()), classes, weights, intercepts))?;
+    model.calibration = lines.into_iter().map(|(slope, offset)| Calibration { slope, offset }).collect();
+    save(&directory, record, checksum, &model)
 }
 
 #[pyfunction]
