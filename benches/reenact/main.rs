@@ -73,6 +73,11 @@ fn main() -> io::Result<ExitCode> {
     if !arguments.iter().any(|argument| argument == "--bench") {
         return Ok(ExitCode::SUCCESS);
     }
+    if arguments.iter().any(|argument| argument == "--help") {
+        println!("cargo reenact [ROW|all|calibrate] [PART...] [--json FILE]");
+        ROWS.iter().for_each(|(number, title, ..)| println!("{number:>4}  {title}"));
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut verdicts = Verdicts::new(&mut arguments)?;
     let mut named = arguments.iter().filter(|argument| !argument.starts_with("--"));
     let wanted = named.next().map_or("all", String::as_str);
