@@ -134,8 +134,21 @@ impl Run {
         Ok(())
     }
 
-    /// Checks what a system can run.
+    /// Checks what a system can run of an algorithm whose servers only add.
     pub(crate) fn check(&self, system: System) -> Result<(), Error> {
+        if self.server_steps {
+            let advice = "leave it out: matrix factorization in place has it";
+            return Err(Error::Unsupported {
+                system: system.name(),
+                what: "steps by the server, of this algorithm",
+                advice,
+            });
+        }
+        self.check_with_steps(system)
+    }
+
+    /// Checks what a system can run of an algorithm whose servers may step.
+    pub(crate) fn check_with_steps(&self, system: System) -> Result<(), Error> {
         if self.workers == 0 || self.workers > 4096 {
             return Err(Error::Setting { name: "workers", found: self.workers as u64, expected: "1 to 4096" });
         }

@@ -65,11 +65,14 @@ fn objectives_agree_on_all_systems() {
 }
 
 #[test]
-fn slack_is_refused() {
+fn slack_and_steps_by_servers_are_refused() {
     let job = Job { feedback: &feedback(), config: Config::default() };
-    for system in System::ALL {
-        let of = Run { slack: 1, ..Run::default() };
-        let refused = run(system, &job, &of, &mut |_| ControlFlow::Continue(())).unwrap_err().to_string();
-        assert!(refused.contains(system.name()) && refused.contains("take a slack of 0"), "{refused}");
+    let slack = Run { slack: 1, ..Run::default() };
+    let steps = Run { server_steps: true, ..Run::default() };
+    for (of, advice) in [(slack, "take a slack of 0"), (steps, "matrix factorization in place has it")] {
+        for system in System::ALL {
+            let refused = run(system, &job, &of, &mut |_| ControlFlow::Continue(())).unwrap_err().to_string();
+            assert!(refused.contains(system.name()) && refused.contains(advice), "{refused}");
+        }
     }
 }

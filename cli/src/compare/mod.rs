@@ -49,7 +49,7 @@ use table::Comparison;
   sudo megagrid compare mf ratings.csv --processes 4 -w 1 --link 100Mbit
   megagrid compare mf ratings.csv --hosts node1,node2,me@node3 --ssh -w 4
   megagrid compare mf ratings.csv --gradient in-place --systems megagrid,lazytable,essp,iterstore
-  megagrid compare mf ratings.csv --gradient in-place --server-steps --systems megagrid,essp,iterstore --target 0.9
+  megagrid compare mf ratings.csv --gradient in-place --server-steps --systems megagrid,essp,iterstore
   megagrid compare mf ratings.csv --optimizer sgd --decay 0 --no-biases --step 0.002 --systems megagrid,iterstore,geeps")]
 pub struct Args {
     #[command(subcommand)]

@@ -32,9 +32,8 @@ impl Worker {
         Self { ratings, first_user, users, item: row.clone(), update: row }
     }
 
-    /// Makes the accesses of [`Worker::iterate`], and does nothing else.
+    /// Makes the accesses of [`Worker::iterate`], and does nothing else, as no item was changed yet.
     fn accesses(&mut self, items: Table<AdaRevision>, client: &mut impl Client) -> Result<(), Error> {
-        self.update.fill(AdaRevision::IDENTITY);
         for part in crew::parts(self.ratings.len(), CLOCKS as usize, |at| at as u64) {
             for &(_, item, _) in &self.ratings[part] {
                 client.read(items, item as usize, &mut self.item)?;
@@ -51,7 +50,7 @@ impl Worker {
         for part in crew::parts(ratings.len(), CLOCKS as usize, |at| at as u64) {
             for &(user, item, rating) in &ratings[part] {
                 client.read(items, item as usize, row)?;
-                gradients(config, rating, users.row_mut(user as usize - *first_user), row, update);
+                step_user(config, rating, users.row_mut(user as usize - *first_user), row, update);
                 client.update(items, item as usize, update)?;
             }
             client.clock()?;
@@ -61,7 +60,7 @@ impl Worker {
 }
 
 /// Steps a user along a rating's gradient, and tells its item's.
-fn gradients(
+fn step_user(
     config: &Config,
     rating: f32,
     user: &mut [AdaRevision],

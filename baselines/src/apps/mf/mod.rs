@@ -23,7 +23,7 @@ use crate::{Error, Finish, Report, Run, System};
 /// a server that is lost.
 pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Result<Finish, Error> {
     job.config.check()?;
-    run.check(system)?;
+    run.check_with_steps(system)?;
     match system {
         System::Gas | System::GasFaithful if job.form == Form::InPlace => Err(Error::Unsupported {
             system: system.name(),
