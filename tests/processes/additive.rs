@@ -87,6 +87,8 @@ fn run_as<S: Stages<Marking>>(settings: &Settings, sequence: Sequence<Marking, S
     engine.init(Left, |id, first| *first.sync = [id as u32, 0, 0]);
     watch(&mut engine, ITERATIONS, |engine, report| {
         engine.collect().unwrap();
+        // Rows of before, which may still be on their way, have time to come: they are too late.
+        std::thread::sleep(Duration::from_micros(300));
         if settings.peers.as_ref().is_none_or(|peers| peers.process() == 0) {
             let right = engine.on(Right);
             let marks = (0..RIGHTS).flat_map(|id| &right.sync(id)[..LEFTS]);

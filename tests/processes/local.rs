@@ -2,10 +2,58 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 use megagrid_engine::cluster::prepare;
 use megagrid_engine::{Error, Peers};
+
+/// A barrier at which nobody waits for a process that has panicked: the test fails then, and does not hang.
+#[derive(Debug)]
+struct Barrier {
+    processes: usize,
+    waiting: Mutex<Waiting>,
+    moved: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    processes: usize,
+    /// How often all have met.
+    meetings: u64,
+    one_is_gone: bool,
+}
+
+impl Barrier {
+    fn new(processes: usize) -> Self {
+        Self { processes, waiting: Mutex::default(), moved: Condvar::new() }
+    }
+
+    fn wait(&self) {
+        let mut waiting = self.waiting.lock().unwrap();
+        let meetings = waiting.meetings;
+        waiting.processes += 1;
+        if waiting.processes == self.processes {
+            (waiting.processes, waiting.meetings) = (0, meetings + 1);
+            self.moved.notify_all();
+        }
+        let waiting = self.moved.wait_while(waiting, |now| now.meetings == meetings && !now.one_is_gone).unwrap();
+        let gone = waiting.meetings == meetings;
+        drop(waiting);
+        assert!(!gone, "another process of the test has panicked");
+    }
+}
+
+/// Lets the others know when its thread panics.
+struct Attendance<'b>(&'b Barrier);
+
+impl Drop for Attendance<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.waiting.lock().unwrap().one_is_gone = true;
+            self.0.moved.notify_all();
+        }
+    }
+}
 
 /// What the processes of a run share.
 #[derive(Debug)]
@@ -115,7 +163,11 @@ pub fn counted<T: Send>(processes: usize, work: impl Fn(Option<Arc<dyn Peers>>) 
         let running: Vec<_> = (0..processes)
             .map(|process| {
                 let (meeting, work) = (Arc::clone(&meeting), &work);
-                threads.spawn(move || work(Some(Arc::new(Local { process, processes, meeting }))))
+                threads.spawn(move || {
+                    let shared = Arc::clone(&meeting);
+                    let _attendance = Attendance(&shared.barrier);
+                    work(Some(Arc::new(Local { process, processes, meeting })))
+                })
             })
             .collect();
         let mut results: Vec<T> = running.into_iter().map(|thread| thread.join().unwrap()).collect();

@@ -120,9 +120,8 @@ pub fn begin<P: Program>(run: &Run<P>, done: u64) {
 pub fn refresh<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
     let plan = &run.plan;
     let (Some(peers), Some(sync)) = (run.peers.as_deref(), &run.sync) else { return Ok(()) };
-    if let Some(served) = &run.served {
-        // First, so that older rows that are still on their way are dropped.
-        served.settle(plan, done);
+    if run.served.is_some() {
+        drop_late_rows(run, done);
         if plan.serves(Side::Left) {
             rows::<P, Left>(run, done).show(peers, &sync.mirrors)?;
         }
@@ -144,6 +143,13 @@ pub fn refresh<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
         replicas.settle(plan, &sync.mirrors, &run.grid.right, &run.grid.right_pieces);
     }
     Ok(())
+}
+
+/// Has this process drop rows that masters sent before these iterations ended and that are still on their way: newer ones come next.
+fn drop_late_rows<P: Program>(run: &Run<P>, done: u64) {
+    if let Some(served) = &run.served {
+        served.settle(&run.plan, done);
+    }
 }
 
 /// Has every process hold the present rows of those shards that it has between iterations, after this many.
@@ -178,6 +184,7 @@ fn pack<P: Program>(run: &Run<P>, done: u64) -> Result<Vec<u8>, Error> {
 
 /// Reads the rows that other processes have.
 fn unpack<P: Program>(run: &Run<P>, done: u64, all: &[Vec<u8>]) -> Result<(), Error> {
+    drop_late_rows(run, done);
     let (left, right) = (rows::<P, Left>(run, done), rows::<P, Right>(run, done));
     for (process, bytes) in all.iter().enumerate().filter(|(process, _)| *process != run.plan.processes.this) {
         let mut from = &bytes[..];

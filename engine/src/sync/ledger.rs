@@ -112,10 +112,16 @@ impl Freshness {
         age >= self.ages[shard].load(Ordering::Acquire) && included >= self.included_in(shard)
     }
 
-    /// Takes down how fresh the rows of a shard are.
-    pub fn set(&self, shard: usize, age: u64, included: u64) {
-        self.ages[shard].store(age, Ordering::Release);
-        self.included[shard].store(included, Ordering::Release);
+    /// Takes down that the rows of a shard are the first ones again.
+    pub fn begin(&self, shard: usize) {
+        self.ages[shard].store(0, Ordering::Release);
+        self.included[shard].store(0, Ordering::Release);
+    }
+
+    /// Takes down that the rows of a shard are at least so fresh. Two threads that do so at once lose neither's news.
+    pub fn raise(&self, shard: usize, age: u64, included: u64) {
+        self.ages[shard].fetch_max(age, Ordering::AcqRel);
+        self.included[shard].fetch_max(included, Ordering::AcqRel);
     }
 }
 

@@ -139,7 +139,7 @@ impl<V: Vertex> Replicas<V> {
                 master.ledger = ledger(plan, mirrors, shard);
             }
             if !pick.is_empty() {
-                self.fresh.set(shard, 0, 0);
+                self.fresh.begin(shard);
             }
         }
     }
@@ -290,7 +290,7 @@ impl<V: Vertex> Replicas<V> {
         self.in_transit.iter().for_each(|in_transit| in_transit.arrive(self.this, shard));
         let mut replica = lock(&self.shards[shard]);
         if self.fresh.is_news(shard, fresh.age, fresh.included) {
-            self.fresh.set(shard, fresh.age, fresh.included);
+            self.fresh.raise(shard, fresh.age, fresh.included);
             replica.arrived = Some(fresh);
         }
     }
@@ -305,7 +305,7 @@ impl<V: Vertex> Replicas<V> {
             let included = self.fresh.included_in(shard);
             let clock = replica.pending.back().map_or(included, |(clock, _)| *clock);
             *replica = Replica { base, pending: VecDeque::new(), arrived: None };
-            self.fresh.set(shard, clock, clock);
+            self.fresh.raise(shard, clock, clock);
         }
     }
 

@@ -52,7 +52,7 @@ impl Rows {
                 *lock(ledger) = Ledger::new((0..plan.processes.count).map(|process| uses(process, shard)));
             }
             if uses(plan.processes.this, shard) {
-                self.fresh.set(shard, 0, 0);
+                self.fresh.begin(shard);
             }
         }
     }
@@ -104,7 +104,7 @@ impl Served {
         let has_grown = ledger.enter(from.0, clock)?;
         let (age, this) = (ledger.age(), plan.processes.this);
         if ledger.included(this) < u64::MAX {
-            rows.fresh.set(shard.0, age, ledger.included(this));
+            rows.fresh.raise(shard.0, age, ledger.included(this));
         }
         let due = ledger.due(from.0, has_grown, self.push).into_iter().filter(|&process| process != this);
         Ok(due
@@ -119,7 +119,7 @@ impl Served {
 
     /// Takes down that rows of a shard have come.
     pub fn arrive(&self, side: Side, shard: usize, age: u64, included: u64) -> Result<(), Malformed> {
-        self.rows(side)?.fresh.set(shard, age, included);
+        self.rows(side)?.fresh.raise(shard, age, included);
         Ok(())
     }
 
@@ -131,10 +131,9 @@ impl Served {
 
     /// Takes down that all rows are those after this many iterations.
     pub fn settle(&self, plan: &Plan, done: u64) {
-        let clocks = (done - self.begun.load(Ordering::Relaxed)) * plan.clocks();
+        let clocks = done.saturating_sub(self.begun.load(Ordering::Relaxed)) * plan.clocks();
         for rows in self.sides.iter().flatten() {
-            let is_behind = |&shard: &usize| rows.fresh.included_in(shard) < clocks;
-            (0..rows.ledgers.len()).filter(is_behind).for_each(|shard| rows.fresh.set(shard, clocks, clocks));
+            (0..rows.ledgers.len()).for_each(|shard| rows.fresh.raise(shard, clocks, clocks));
         }
     }
 }
