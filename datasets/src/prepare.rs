@@ -16,7 +16,7 @@ use crate::{Dataset, Dictionary, DistributedEdges, Error, ExternalEdges, Labels,
 impl<T> Dataset<T> {
     /// Gives the vertices of each side their final ids, in descending order of degree: the vertices used most share
     /// cache lines. Equal degrees keep their order; vertices of a square graph are ordered by out-degree, then by
-    /// in-degree. Edges keep their order.
+    /// in-degree, or keep their order where none stand out ([`Relabeling::by_degrees`]). Edges keep their order.
     #[must_use]
     pub fn in_degree_order(self) -> Self {
         self.relabeled().0

@@ -32,7 +32,9 @@ impl Relabeling {
         Self::from_order(sorted_descending(ascending_ids(degrees.len()), degrees))
     }
 
-    /// Orders the vertices of a square graph by descending out-degree, then by descending in-degree.
+    /// Orders the vertices of a square graph by descending out-degree, then by descending in-degree; where none stand out by either,
+    /// they keep their order: in graphs of roads and meshes ids of neighbours are near each other, and near in memory then. Those
+    /// without an edge come last.
     ///
     /// # Complexity
     /// O(n), by counting.
@@ -43,7 +45,14 @@ impl Relabeling {
     pub fn by_degrees(out_degrees: &[u32], in_degrees: &[u32]) -> Self {
         assert_eq!(out_degrees.len(), in_degrees.len(), "each vertex has both degrees");
         let by_in_degree = sorted_descending(ascending_ids(in_degrees.len()), in_degrees);
-        Self::from_order(sorted_descending(by_in_degree, out_degrees))
+        let is_sought = some_stand_out(&by_in_degree, in_degrees);
+        let order = sorted_descending(by_in_degree, out_degrees);
+        if is_sought || some_stand_out(&order, out_degrees) {
+            return Self::from_order(order);
+        }
+        let has_edges = |&vertex: &u32| out_degrees[vertex as usize] > 0 || in_degrees[vertex as usize] > 0;
+        let (some, none): (Vec<u32>, Vec<u32>) = ascending_ids(order.len()).into_iter().partition(has_edges);
+        Self::from_order([some, none].concat())
     }
 
     /// Shuffles the ids.
@@ -94,6 +103,17 @@ fn ascending_ids(num_vertices: usize) -> Vec<u32> {
     (0..num_vertices as u64).map(|id| id as u32).collect()
 }
 
+/// The part of all edges from which the tenth of the vertices that have most of them stands out. With degrees by chance it has some
+/// 0.2, on a lattice 0.15, in graphs of people and pages over 0.4.
+const STANDS_OUT: f64 = 0.25;
+
+/// Tells whether few vertices have many of the edges, given their degrees and their order by these. Those without an edge do not count.
+fn some_stand_out(order: &[u32], degrees: &[u32]) -> bool {
+    let some = order.partition_point(|&vertex| degrees[vertex as usize] > 0);
+    let edges = |vertices: &[u32]| vertices.iter().map(|&vertex| u64::from(degrees[vertex as usize])).sum::<u64>();
+    edges(&order[..some.div_ceil(10)]) as f64 > STANDS_OUT * edges(&order[..some]) as f64
+}
+
 const DIGITS: usize = 1 << 16;
 
 /// Sorts vertices by descending key, keeping the order of those with one key: counting sort by halves of the key, the
@@ -137,6 +157,23 @@ mod tests {
     fn in_degrees_break_ties_of_out_degrees() {
         let relabeling = Relabeling::by_degrees(&[2, 2, 3, 2], &[1, 5, 0, 5]);
         assert_eq!(relabeling.old_of_new(), [2, 1, 3, 0]);
+    }
+
+    #[test]
+    fn where_no_vertices_stand_out_their_order_stays() {
+        // A link of each second vertex to the next one.
+        let out: Vec<u32> = (0..60).map(|vertex| u32::from(vertex < 50 && vertex % 2 == 0)).collect();
+        let inwards: Vec<u32> = (0..60).map(|vertex| u32::from(vertex < 50 && vertex % 2 == 1)).collect();
+        let keeps = |out: &[u32], inwards: &[u32]| Relabeling::by_degrees(out, inwards) == Relabeling::identity(60);
+        assert!(keeps(&out, &inwards));
+        let mut hub = out.clone();
+        hub[8] = 20;
+        assert!(!keeps(&hub, &inwards));
+        assert!(!keeps(&inwards, &hub));
+        // The first ten vertices without an edge.
+        let last = Relabeling::by_degrees(&[vec![0; 10], out].concat(), &[vec![0; 10], inwards].concat());
+        let order = (10..60).chain(0..10).chain(60..70);
+        assert!(last.old_of_new().iter().copied().eq(order));
     }
 
     #[test]

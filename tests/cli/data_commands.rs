@@ -9,11 +9,13 @@ use serde_json::Value;
 use crate::{Place, done, fails, json, run};
 
 /// Small data sets of each kind, as arguments of `generate`.
-const SMALL: [(&str, &[&str]); 4] = [
+const SMALL: [(&str, &[&str]); 5] = [
     ("rmat", &["--scale", "8", "--clean"]),
     ("ratings", &["--left", "60", "--right", "200", "--edges", "700", "--dims", "3", "--zipf", "1.5"]),
     ("corpus", &["--documents", "50", "--vocabulary", "300", "--topics", "4", "--mean-length", "20"]),
     ("clicks", &["--samples", "80", "--features", "500", "--mean-features", "5"]),
+    // Some vertices have no link.
+    ("lattice", &["--rows", "20", "--columns", "30", "--kept", "0.3"]),
 ];
 
 fn generate(what: &str, output: &str, options: &[&str]) -> String {
@@ -35,7 +37,7 @@ fn a_generated_cache_is_that_of_the_generated_text() {
         done(&["convert", &text, &converted]);
         assert!(fs::read(&direct).unwrap() == fs::read(&converted).unwrap(), "{what}");
         let expected: &[&str] = match what {
-            "rmat" => &["a.mgrid", "a.txt", "direct.mgrid"],
+            "rmat" | "lattice" => &["a.mgrid", "a.txt", "direct.mgrid"],
             "corpus" => &["a.mgrid", "a.truth", "a.txt", "direct.mgrid", "direct.truth", "vocab.a.txt"],
             _ => &["a.mgrid", "a.truth", "a.txt", "direct.mgrid", "direct.truth"],
         };
@@ -119,10 +121,11 @@ fn generate_refuses_what_exists_and_leaves_nothing() {
 fn generate_refuses_settings_out_of_range() {
     let place = Place::new();
     let out = place.name("out.txt");
-    let cases: [(&str, &[&str], &str); 9] = [
+    let cases: [(&str, &[&str], &str); 10] = [
         ("rmat", &["--scale", "40"], "scale 40 is out of range; expected 1 to 31"),
         ("rmat", &["--a", "0.9"], "a + b + c 1.28 is out of range"),
         ("rmat", &["--b", "-1"], "b -1 is out of range"),
+        ("lattice", &["--kept", "-1"], "kept -1 is out of range; expected a chance, 0 to 1"),
         ("ratings", &["--edges", "0"], "ratings 0 is out of range"),
         ("ratings", &["--left", "3", "--right", "3", "--edges", "10"], "expected 1 to users x items"),
         ("ratings", &["--noise", "NaN"], "noise NaN is out of range"),

@@ -4,7 +4,7 @@ mod output;
 
 use std::path::PathBuf;
 
-use megagrid_datasets::synthetic::{ClicksSettings, CorpusSettings, RatingsSettings, RmatSettings};
+use megagrid_datasets::synthetic::{ClicksSettings, CorpusSettings, LatticeSettings, RatingsSettings, RmatSettings};
 use serde::Serialize;
 
 use output::make;
@@ -25,6 +25,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum What {
     Rmat(Rmat),
+    Lattice(Lattice),
     Ratings(Ratings),
     Corpus(Corpus),
     Clicks(Clicks),
@@ -59,6 +60,30 @@ struct Rmat {
     clean: bool,
     /// Picks one of the graphs of these settings.
     #[arg(long, default_value_t = RmatSettings::default().seed)]
+    seed: u64,
+}
+
+/// A directed graph without hubs, as roads are: a lattice of which some links are missing.
+///
+/// The text holds one edge a line: two ids, a tab between them. Vertices are numbered row by row. Nothing is planted, so there is no
+/// .truth.
+#[derive(clap::Args, Serialize)]
+#[command(after_help = "Example:\n  megagrid generate lattice roads.txt --rows 1200 --columns 1200")]
+struct Lattice {
+    /// What to write.
+    #[serde(skip)]
+    output: PathBuf,
+    /// Rows of vertices.
+    #[arg(long, value_name = "N", default_value_t = LatticeSettings::default().rows)]
+    rows: usize,
+    /// Vertices of a row.
+    #[arg(long, value_name = "N", default_value_t = LatticeSettings::default().columns)]
+    columns: usize,
+    /// The chance that a link is there: each vertex may have one to each of those beside, above and below it.
+    #[arg(long, value_name = "CHANCE", default_value_t = LatticeSettings::default().kept, allow_negative_numbers = true)]
+    kept: f64,
+    /// Picks one of the graphs of these settings.
+    #[arg(long, default_value_t = LatticeSettings::default().seed)]
     seed: u64,
 }
 
@@ -182,6 +207,7 @@ struct Clicks {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
         What::Rmat(args) => make(&args.output, args, || args.settings().generate()),
+        What::Lattice(args) => make(&args.output, args, || args.settings().generate()),
         What::Ratings(args) => make(&args.output, args, || args.settings().generate()),
         What::Corpus(args) => make(&args.output, args, || args.settings().generate()),
         What::Clicks(args) => make(&args.output, args, || args.settings().generate()),
@@ -192,6 +218,13 @@ impl Rmat {
     fn settings(&self) -> RmatSettings {
         let Self { scale, edge_factor, a, b, c, clean, seed, .. } = *self;
         RmatSettings { scale, edge_factor, a, b, c, simplify: clean, shuffle_ids: clean, seed }
+    }
+}
+
+impl Lattice {
+    fn settings(&self) -> LatticeSettings {
+        let Self { rows, columns, kept, seed, .. } = *self;
+        LatticeSettings { rows, columns, kept, seed }
     }
 }
 

@@ -211,7 +211,7 @@ impl Made for SyntheticClicks {
     }
 }
 
-/// Leaves out the vertices without edges, which degree order has put last on each of `sides`.
+/// Leaves out the vertices without edges, which [`Dataset::in_degree_order`] has put last on each of `sides`.
 fn trimmed<T>(mut data: Dataset<T>, sides: &[Side]) -> Dataset<T> {
     let used = |ids: &[u32]| ids.iter().max().map_or(0, |&largest| largest as usize + 1);
     let edges = &mut data.edges;

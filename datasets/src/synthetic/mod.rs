@@ -1,4 +1,4 @@
-//! Data sets made to order, with a known answer: graphs by RMAT, ratings with planted factors, corpora with planted
+//! Data sets made to order, with a known answer: graphs by RMAT, lattices, ratings with planted factors, corpora with planted
 //! topics, clicks with planted weights.
 //!
 //! What comes out follows only from the settings, the seed being one of them: every edge, document or sample has a
@@ -6,6 +6,7 @@
 
 mod clicks;
 mod corpus;
+mod lattice;
 mod random;
 mod ratings;
 mod rmat;
@@ -13,6 +14,7 @@ mod writer;
 
 pub use clicks::{ClicksSettings, ClicksTruth, SyntheticClicks};
 pub use corpus::{CorpusSettings, CorpusTruth, SyntheticCorpus};
+pub use lattice::LatticeSettings;
 pub use ratings::{RatingsSettings, RatingsTruth, SyntheticRatings};
 pub use rmat::{RmatSettings, write_edges};
 

@@ -32,14 +32,18 @@ pub struct RatingsInput {
     pub num_train: u64,
 }
 
-/// An RMAT graph, duplicates and self loops removed.
+/// An RMAT graph, duplicates and self loops removed, or a lattice.
 pub fn graph(programs: &Programs, options: &Options) -> Result<GraphInput> {
-    let path = |ending: &str| programs.work.join(format!("rmat-{}.{ending}", options.scale));
+    let (name, kind, settings) = match options.lattice {
+        Some(side) => (format!("lattice-{side}"), "lattice", format!("--rows {side} --columns {side}")),
+        None => (format!("rmat-{}", options.scale), "rmat", format!("--scale {} --clean", options.scale)),
+    };
+    let path = |ending: &str| programs.work.join(format!("{name}.{ending}"));
     let (text, binary, mgrid) = (path("txt"), path("bin"), path("mgrid"));
     once(&text, |out| {
         let mut command = Command::new(&programs.megagrid);
-        let scale = options.scale.to_string();
-        run(command.args(["generate", "rmat"]).arg(out).args(["--scale", &scale, "--clean", "--seed", "1"])).map(drop)
+        command.args(["generate", kind]).arg(out).args(settings.split(' ')).args(["--seed", "1"]);
+        run(&mut command).map(drop)
     })?;
     once(&mgrid, |out| run(Command::new(&programs.megagrid).arg("convert").arg(&text).arg(out)).map(drop))?;
     once(&binary, |out| write_dense_edges(&text, out))?;

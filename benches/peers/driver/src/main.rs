@@ -41,6 +41,9 @@ struct Options {
     /// RMAT scale: 2^scale vertices before isolated ones are dropped, 16 edges each.
     #[arg(long, default_value_t = 22, value_parser = clap::value_parser!(u32).range(8..=26))]
     scale: u32,
+    /// Rank a lattice of N by N vertices, a graph without hubs, in the place of RMAT.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(8..=16_384))]
+    lattice: Option<u32>,
     /// Latent dimensions of MF to measure.
     #[arg(long, value_delimiter = ',', default_values_t = [32, 100])]
     dims: Vec<u32>,

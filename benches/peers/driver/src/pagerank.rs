@@ -19,9 +19,12 @@ const TO_TOLERANCE: &str = "s to residual 1e-6";
 /// Runs all rounds.
 pub fn measure(programs: &Programs, options: &Options) -> Result<Table> {
     let input = inputs::graph(programs, options)?;
-    let title =
-        format!("PageRank, RMAT scale {}: {} vertices, {} edges", options.scale, input.num_vertices, input.num_edges);
-    let mut table = Table::new(title, "benches/peers/run pagerank".to_owned());
+    let (graph, more) = match options.lattice {
+        Some(side) => (format!("lattice of {side} by {side}"), format!(" --lattice {side}")),
+        None => (format!("RMAT scale {}", options.scale), String::new()),
+    };
+    let title = format!("PageRank, {graph}: {} vertices, {} edges", input.num_vertices, input.num_edges);
+    let mut table = Table::new(title, format!("benches/peers/run pagerank{more}"));
     let builds = best_builds(programs, &input, &mut table)?;
     let mut counts = Vec::new();
     for round in 1..=options.rounds {
