@@ -6,7 +6,8 @@ use std::sync::Arc;
 use megagrid_stages::simd::prefetch_to_write;
 use megagrid_stages::{Item, Shape, Store};
 
-use super::disjoint::{Disjoint, Held, HeldStore, Owned, Shared};
+use super::disjoint::{Disjoint, Owned, Shared};
+use super::ends::{Held, HeldStore};
 use crate::Error;
 
 /// How many items each vertex has in stores with a capacity per vertex, by row.

@@ -9,8 +9,8 @@ use megagrid_stages::simd::prefetch;
 use megagrid_stages::{Additive, Context, Exchange, Program, Shape, Store, Vertex};
 
 use super::block::{Id, Run};
-use super::disjoint::{Endpoint, Ends};
 use super::edge_data::{Data, FETCHED};
+use super::ends::{Endpoint, Ends};
 use super::prefetch::{Addresses, DeltaItem};
 use super::width::Width;
 

@@ -7,6 +7,7 @@ mod column;
 mod counts;
 mod disjoint;
 mod edge_data;
+mod ends;
 #[cfg(test)]
 pub(crate) mod entries;
 mod groups;
@@ -34,7 +35,8 @@ pub use build::Source;
 pub(crate) use build::{Change, Columns, build_columns};
 pub(crate) use column::{Column, Edges};
 pub(crate) use counts::{Counts, count, count_items, find};
-pub(crate) use disjoint::{Disjoint, HeldRows};
+pub(crate) use disjoint::Disjoint;
+pub(crate) use ends::HeldRows;
 pub(crate) use groups::Visits;
 pub use hold::Hold;
 pub(crate) use hold::hold;

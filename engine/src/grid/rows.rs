@@ -10,7 +10,7 @@ use megagrid_stages::mode::{Access, Mode};
 use megagrid_stages::{Store, Vertex, row_width};
 
 use super::array::{Array, Capacities, Role, RoleMut};
-use super::disjoint::{Held, HeldRows, HeldStore};
+use super::ends::{Held, HeldRows, HeldStore};
 use super::owned::OwnedRows;
 use super::width::has_zeros;
 use crate::Error;

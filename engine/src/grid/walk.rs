@@ -5,8 +5,8 @@ use megagrid_stages::mode::{Access, Mode};
 use megagrid_stages::{Context, EdgeItem, Exchange, Program};
 
 use super::block::{Id, LocalEdges};
-use super::disjoint::{Ends, HeldRows};
 use super::edge_data::Data;
+use super::ends::{Ends, HeldRows};
 use super::groups::{Groups, Visits};
 use super::width::Width;
 
