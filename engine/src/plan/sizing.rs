@@ -10,6 +10,9 @@ use super::shape::Sizing;
 const MIN_BLOCK_EDGES: u64 = 2048;
 /// Shards a side for a rotation (measured: MF is best between 8 and 32).
 const ROTATION_SHARDS: usize = 16;
+/// Rows of a rotation's shard, at least: an edge waits for the one before it where both change one row, and steps along one row after
+/// another lead astray (measured: 60 items cut into shards of one, an iteration of MF takes twice as long and its error falls slower).
+const MIN_ROTATION_ROWS: usize = 64;
 /// Part of the second-level cache that one shard's rows may fill.
 const CACHE_SHARE: usize = 4;
 
@@ -38,8 +41,9 @@ pub fn sizing(
     let by_edges = ((edges / MIN_BLOCK_EDGES) as f64).sqrt() as usize;
     let most = by_edges.max(2 * input.workers);
     let shards = by_cache[0].max(by_cache[1]).max(ROTATION_SHARDS).min(most);
+    let of_side = |side: usize| shards.min((input.rows[side] / MIN_ROTATION_ROWS).max(2 * input.workers));
     // Grouped, one right row at a time is at hand, and its visits are the fewer the larger the left shards.
-    let shards = if grouped { [by_cache[0].min(most), ROTATION_SHARDS.min(most)] } else { [shards; 2] };
+    let shards = if grouped { [by_cache[0].min(most), ROTATION_SHARDS.min(most)] } else { [0, 1].map(of_side) };
     [0, 1].map(|side| {
         let chunks = if side == 1 { 1 } else { input.workers };
         let shards_per_chunk = shards[side].div_ceil(chunks * batches[side]);
@@ -82,4 +86,45 @@ fn widen(mut rows: [usize; 2], all: [usize; 2], edges: u64, batches: [usize; 2],
         rows[side] *= 2;
     }
     rows
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::machine::topology::Topology;
+    use crate::plan::{Processes, Strategy};
+
+    /// Shards of each side where both ends of an edge are changed.
+    fn rotation(rows: [usize; 2], edges: u64, workers: usize) -> [usize; 2] {
+        let input = Input {
+            degrees: [Box::new(|_| 1), Box::new(|_| 1)],
+            rows,
+            edges,
+            row_bytes: [160; 2],
+            edge_bytes: 4 * edges,
+            square: false,
+            workers,
+            processes: Processes::default(),
+            strategy: Strategy::BiCut,
+            crossing_bytes: [[4, 4]; 2],
+            slack: Some(0),
+            look_every: None,
+            passes_per_clock: 1,
+            topology: &Topology::synthetic(1, workers),
+            grid: true,
+            early: true,
+        };
+        let sizing = sizing(&input, (false, true), [true, false], edges, &rows.map(|rows| vec![0, rows]));
+        sizing.map(|sizing| sizing.chunks * sizing.shards_per_chunk)
+    }
+
+    #[test]
+    fn few_rows_are_not_cut_into_shards_of_one() {
+        let [users, items] = rotation([60_000, 60], 2_000_000, 2);
+        assert!(users > 30, "{users}");
+        assert_eq!(items, 4, "two for each worker");
+        assert_eq!(rotation([60_000, 640], 2_000_000, 2)[1], 10);
+        let [users, items] = rotation([60_000, 60_000], 2_000_000, 2);
+        assert!(users - items < 2, "as many of each, but for what a worker has: {users}, {items}");
+    }
 }
