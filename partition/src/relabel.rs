@@ -45,9 +45,9 @@ impl Relabeling {
     pub fn by_degrees(out_degrees: &[u32], in_degrees: &[u32]) -> Self {
         assert_eq!(out_degrees.len(), in_degrees.len(), "each vertex has both degrees");
         let by_in_degree = sorted_descending(ascending_ids(in_degrees.len()), in_degrees);
-        let is_sought = some_stand_out(&by_in_degree, in_degrees);
+        let some_by_in_degree = some_stand_out(&by_in_degree, in_degrees);
         let order = sorted_descending(by_in_degree, out_degrees);
-        if is_sought || some_stand_out(&order, out_degrees) {
+        if some_by_in_degree || some_stand_out(&order, out_degrees) {
             return Self::from_order(order);
         }
         let has_edges = |&vertex: &u32| out_degrees[vertex as usize] > 0 || in_degrees[vertex as usize] > 0;
