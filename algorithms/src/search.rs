@@ -1,42 +1,44 @@
 //! Exact maximum inner product search: of many rows those with the highest products with each of some others.
 //!
-//! Rows are packed 32 together, dimension after dimension, so that a dimension of them is two vectors. Some queries are searched for
-//! together: 32 rows lie in the nearest cache while all of these queries pass, a few at a time whose sums stay in registers, and no
-//! product goes to memory. A query keeps its best `n` in a heap; where no new product is above the least of them, which is nearly always,
-//! sixteen products cost one comparison.
+//! Rows are also kept in a byte a number, 32 of them together. Their products with a query say which of the 32 may be among the best, by how
+//! much they may be wrong, and only these rows are read themselves. The upper halves of the bytes are read first, which nearly always tell. So
+//! one query by itself waits for an eighth of the memory of the rows. Some queries are searched for together: 32 rows lie in the nearest cache
+//! while all of these queries pass.
 //!
 //! Longer rows come first. No product is above that of both lengths (Cauchy and Schwarz), so a query ends where what is left is too
 //! short for it (Teflioudi, Gemulla and Mykytiuk 2015, "LEMP"). In models of what people use, items few of them use are short.
 //!
-//! One query by itself waits for memory. It reads rows of a byte a number first, and 32 rows themselves only where one of them may be among
-//! the best, by how much the product of its bytes may be wrong.
-//!
-//! A product is a sum in the order of the dimensions, whatever it is computed with, and of equal products the first row wins. So the result
+//! A product is a sum in the order of the dimensions, whatever else is computed before, and of equal products the first row wins. So the result
 //! depends on the vector level only, and is that of all products.
 //!
-//! Work: at most `queries · rows · dims` multiplications. Memory: the packed rows, a fourth of that for their bytes, and for each query
-//! searched for together its row and its best.
+//! Work: `queries · rows · dims` products of bytes at most, and those of the rows that may be among the best. Memory: the rows, a fourth of that
+//! for their bytes, and for each query searched for together its row and its best, which are in a heap.
 
+mod best;
 mod rough;
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use megagrid_stages::ROW_ALIGN;
+use best::Best;
+pub use best::Found;
 use megagrid_stages::simd::{Level, RowKernel, Vector, row_kernel};
-use rough::{Lanes, Packed, ROUNDED_UP, Rough, RoughQuery, TOGETHER};
+use rough::{ROUNDED_UP, Rough, RoughQuery, TOGETHER};
 
 /// Bytes of queries that are searched for together: they share a second-level cache with the rows that stream past.
 const QUERY_BYTES: usize = 128 << 10;
 /// The most and the fewest of them: more gain nothing, and fewer read rows too often.
 const QUERIES: Range<usize> = 16..256;
 
+/// Rows whose products are computed at a time, as one waits for the sum before.
+const FEW: usize = 4;
+/// How often a query by itself asks for lower halves of bytes before it uses those that it asked for first.
+const WAITING: usize = 8;
+
 /// Rows to be found.
 #[derive(Clone, Debug)]
 pub struct Index {
-    /// `[rows / 32, dims]`.
-    packed: Vec<Packed>,
+    /// `[rows, dims]`, long ones first.
+    rows: Vec<f32>,
     rough: Rough,
     /// Which rows they are.
     order: Vec<u32>,
@@ -50,11 +52,8 @@ fn length(row: &[f32]) -> f32 {
     (ROUNDED_UP * row.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt()) as f32
 }
 
-/// A row that was found, and its product.
-pub type Found = (u32, f32);
-
 impl Index {
-    /// Packs `len` rows, of whom `fill` writes each into `dims` items.
+    /// Takes `len` rows, of whom `fill` writes each into `dims` items, twice.
     #[must_use]
     pub fn new(dims: usize, len: usize, mut fill: impl FnMut(usize, &mut [f32])) -> Self {
         let mut row = vec![0.0; dims];
@@ -65,15 +64,10 @@ impl Index {
         }
         let mut order: Vec<u32> = (0..len as u32).collect();
         order.sort_by(|&a, &b| lengths[b as usize].total_cmp(&lengths[a as usize]));
-        let mut packed = vec![[[0.0; ROW_ALIGN]; 2]; len.div_ceil(TOGETHER) * dims];
-        for (place, &at) in order.iter().enumerate() {
-            fill(at as usize, &mut row);
-            let (half, lane) = (place % TOGETHER / ROW_ALIGN, place % ROW_ALIGN);
-            let here = &mut packed[place / TOGETHER * dims..][..dims];
-            here.iter_mut().zip(&row).for_each(|(to, &value)| to[half][lane] = value);
-        }
+        let mut rows = vec![0.0; len * dims];
+        rows.chunks_exact_mut(dims.max(1)).zip(&order).for_each(|(row, &at)| fill(at as usize, row));
         let longest = order.iter().step_by(TOGETHER).map(|&at| lengths[at as usize]).collect();
-        Self { rough: Rough::new(&packed, dims), packed, order, longest, dims }
+        Self { rough: Rough::new(&rows, dims), rows, order, longest, dims }
     }
 
     /// Returns the number of rows.
@@ -105,81 +99,21 @@ impl Index {
         n: usize,
         left_out: impl Fn(usize) -> &'l [u32],
     ) -> Vec<Vec<Found>> {
-        let mut rows = vec![0.0; numbers.len() * self.dims];
-        if self.dims > 0 {
-            rows.chunks_exact_mut(self.dims).zip(numbers.clone()).for_each(|(row, number)| fill(number, row));
-        }
-        let best = |number| Best { heap: BinaryHeap::new(), n: n.min(self.len()), left_out: left_out(number) };
+        let mut queries = vec![0.0; numbers.len() * self.dims];
+        queries.chunks_exact_mut(self.dims.max(1)).zip(numbers.clone()).for_each(|(query, number)| fill(number, query));
+        let best = |number| Best::new(n.min(self.len()), left_out(number));
         let mut found: Vec<Best<'_>> = numbers.map(best).collect();
         if n > 0 {
-            level.run(|| row_kernel(Search { index: self, rows: &rows, found: &mut found }));
+            level.run(|| row_kernel(Search { index: self, queries: &queries, found: &mut found }));
         }
-        let sorted =
-            |best: Best<'_>| best.heap.into_sorted_vec().into_iter().map(|one| (one.row, one.product)).collect();
-        found.into_iter().map(sorted).collect()
-    }
-}
-
-/// A candidate; the greatest is the worst.
-#[derive(Clone, Copy, PartialEq)]
-struct Candidate {
-    row: u32,
-    product: f32,
-}
-
-impl Eq for Candidate {}
-
-impl Ord for Candidate {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.product.total_cmp(&self.product).then(self.row.cmp(&other.row))
-    }
-}
-
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// The best rows of a query so far.
-struct Best<'l> {
-    heap: BinaryHeap<Candidate>,
-    n: usize,
-    left_out: &'l [u32],
-}
-
-impl Best<'_> {
-    /// Takes in those of sixteen products that have a bit in `chosen`. Returns the least that a product has to be to be one of the best.
-    #[inline(never)]
-    fn take(&mut self, products: &Lanes, mut chosen: u32, rows: &[u32]) -> f32 {
-        while chosen != 0 {
-            let lane = chosen.trailing_zeros() as usize;
-            chosen &= chosen - 1;
-            // Behind the last row there is room. Zeros are equal, whatever their sign.
-            let (Some(&row), product) = (rows.get(lane), products[lane] + 0.0) else { break };
-            if !product.is_finite() || self.left_out.binary_search(&row).is_ok() {
-                continue;
-            }
-            let candidate = Candidate { row, product };
-            if self.heap.len() < self.n {
-                self.heap.push(candidate);
-            } else if let Some(mut worst) = self.heap.peek_mut()
-                && candidate < *worst
-            {
-                *worst = candidate;
-            }
-        }
-        match self.heap.peek() {
-            Some(worst) if self.heap.len() == self.n => worst.product,
-            _ => f32::NEG_INFINITY,
-        }
+        found.into_iter().map(Best::sorted).collect()
     }
 }
 
 struct Search<'s, 'l> {
     index: &'s Index,
-    /// Of each query: `[queries, dims]`.
-    rows: &'s [f32],
+    /// `[queries, dims]`.
+    queries: &'s [f32],
     found: &'s mut [Best<'l>],
 }
 
@@ -188,50 +122,30 @@ impl RowKernel for Search<'_, '_> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        // Two sums for each query. One by itself does not compute those of others that are not there.
-        match (self.found.len(), V::SUMS) {
-            (0 | 1, _) => self.run_with::<V, 1>(),
-            (_, 16) => self.run_with::<V, 8>(),
-            (_, 4) => self.run_with::<V, 2>(),
-            _ => self.run_with::<V, 1>(),
-        }
-    }
-}
-
-impl Search<'_, '_> {
-    /// Searches for `N` queries at a time.
-    #[inline(always)]
-    fn run_with<V: Vector, const N: usize>(self) {
-        let Self { index: Index { packed, rough, order, longest, dims }, rows, found } = self;
-        let queries = packed_queries::<N>(rows, *dims, found.len());
-        let lengths: Vec<f32> = rows.chunks_exact((*dims).max(1)).map(length).collect();
-        let mut least = vec![f32::NEG_INFINITY; found.len()];
-        // Of several queries the products cost more than the memory.
-        let rough_query = (found.len() == 1).then(|| RoughQuery::new(rows));
-        let together = packed.chunks_exact((*dims).max(1)).zip(order.chunks(TOGETHER)).zip(longest);
-        for (at, ((together, ids), longest)) in together.enumerate() {
+        let Self { index, queries, found } = self;
+        // Others use what one waits for.
+        let patience = if found.len() == 1 { WAITING } else { 1 };
+        let queries = queries.chunks_exact(index.dims.max(1)).zip(found);
+        let mut queries: Vec<Query<'_, '_, V>> = queries.map(|(row, found)| Query::new(row, found)).collect();
+        let mut spread = Vec::new();
+        for (at, &longest) in index.longest.iter().enumerate() {
             let mut is_over = true;
-            let groups = found.chunks_mut(N).zip(least.chunks_mut(N)).zip(lengths.chunks(N));
-            for (query, ((found, least), lengths)) in queries.chunks_exact(*dims).zip(groups) {
+            index.rough.fetch_upper(at, index.dims);
+            if queries.len() > 1 {
+                index.rough.spread(at, index.dims, &mut spread);
+            }
+            for query in &mut queries {
                 // Not a number is not less.
-                if least.iter().zip(lengths).all(|(least, length)| length * longest < *least) {
+                if query.length * longest < query.least {
                     continue;
                 }
                 is_over = false;
-                if let Some(query) = &rough_query
-                    && rough.is_below::<V>(at, query, least[0])
-                {
-                    continue;
-                }
-                let sums = products::<V, N>(query, together);
-                for (sums, (found, least)) in sums.iter().zip(found.iter_mut().zip(least)) {
-                    for (sum, ids) in sums.iter().zip(ids.chunks(ROW_ALIGN)) {
-                        let chosen = V::splat(*least).at_most(*sum);
-                        if chosen != 0 {
-                            let mut products = [0.0; ROW_ALIGN];
-                            sum.store(&mut products);
-                            *least = found.take(&products, chosen, ids);
-                        }
+                if let Some(upper) = index.rough.of_upper::<V>(at, &spread, &query.rough, query.least) {
+                    query.waiting.push((at, upper));
+                    if query.waiting.len() == patience {
+                        query.settle(index);
+                    } else {
+                        index.rough.fetch_lower(at, &query.rough);
                     }
                 }
             }
@@ -239,31 +153,80 @@ impl Search<'_, '_> {
                 break;
             }
         }
-    }
-}
-
-/// Puts queries `N` together, dimension after dimension: `[queries / N, dims]`.
-fn packed_queries<const N: usize>(rows: &[f32], dims: usize, len: usize) -> Vec<[f32; N]> {
-    let mut packed = vec![[0.0; N]; len.div_ceil(N) * dims];
-    for (at, row) in rows.chunks_exact(dims.max(1)).enumerate() {
-        let here = &mut packed[at / N * dims..][..dims];
-        here.iter_mut().zip(row).for_each(|(to, &value)| to[at % N] = value);
-    }
-    packed
-}
-
-/// Returns the products of `N` queries with 32 rows.
-#[inline(always)]
-fn products<V: Vector, const N: usize>(queries: &[[f32; N]], rows: &[Packed]) -> [[V; 2]; N] {
-    let mut sums = [[V::splat(0.0); 2]; N];
-    for (query, [one, two]) in queries.iter().zip(rows) {
-        let (one, two) = (V::load(one), V::load(two));
-        for n in 0..N {
-            let query = V::splat(query[n]);
-            sums[n] = [query.times_plus(one, sums[n][0]), query.times_plus(two, sums[n][1])];
+        for query in &mut queries {
+            query.settle(index);
         }
     }
-    sums
+}
+
+/// A query while it is searched for.
+struct Query<'s, 'l, V: Vector> {
+    row: &'s [f32],
+    length: f32,
+    rough: RoughQuery,
+    found: &'s mut Best<'l>,
+    /// The least that a product has to be to be one of the best.
+    least: f32,
+    /// Of which 32 rows some may be among the best, by the upper halves of their bytes. The lower ones are on their way.
+    waiting: Vec<(usize, [V::Integers; 2])>,
+}
+
+impl<'s, 'l, V: Vector> Query<'s, 'l, V> {
+    fn new(row: &'s [f32], found: &'s mut Best<'l>) -> Self {
+        let (length, rough) = (length(row), RoughQuery::new(row));
+        Self { row, length, rough, found, least: f32::NEG_INFINITY, waiting: Vec::with_capacity(WAITING) }
+    }
+
+    /// Takes in what has waited.
+    #[inline(always)]
+    fn settle(&mut self, index: &Index) {
+        for at in 0..self.waiting.len() {
+            let (at, upper) = self.waiting[at];
+            let ids = &index.order[at * TOGETHER..];
+            // Of the last 32 there may be fewer.
+            let there = u32::MAX >> TOGETHER.saturating_sub(ids.len());
+            let mut chosen = there & index.rough.of_both::<V>(at, &self.rough, upper, self.least);
+            while chosen != 0 {
+                self.take_few(index, at * TOGETHER, &mut chosen);
+            }
+        }
+        self.waiting.clear();
+    }
+
+    /// Takes in the first few of the rows from `first` on that are `chosen`, and strikes them out there.
+    #[inline(always)]
+    fn take_few(&mut self, index: &Index, first: usize, chosen: &mut u32) {
+        let (mut places, mut len) = ([0; FEW], 0);
+        while len < FEW && *chosen != 0 {
+            places[len] = first + chosen.trailing_zeros() as usize;
+            *chosen &= *chosen - 1;
+            len += 1;
+        }
+        let mut rows = [self.row; FEW];
+        for (row, place) in rows.iter_mut().zip(&places[..len]) {
+            *row = &index.rows[place * index.dims..][..index.dims];
+        }
+        for (product, &place) in products::<V>(self.row, rows).into_iter().zip(&places[..len]) {
+            self.found.take(index.order[place], product);
+        }
+        self.least = self.found.least();
+    }
+}
+
+/// Returns the products of a query with a few rows. There is a variable for each, not an array: these are in registers whatever the compiler
+/// unrolls.
+#[inline(always)]
+fn products<V: Vector>(query: &[f32], [a, b, c, d]: [&[f32]; FEW]) -> [f32; FEW] {
+    let zero = V::splat(0.0);
+    let (mut of_a, mut of_b, mut of_c, mut of_d) = (zero, zero, zero, zero);
+    for ((((&number, &a), &b), &c), &d) in query.iter().zip(a).zip(b).zip(c).zip(d) {
+        let number = V::splat(number);
+        of_a = number.times_plus(V::splat(a), of_a);
+        of_b = number.times_plus(V::splat(b), of_b);
+        of_c = number.times_plus(V::splat(c), of_c);
+        of_d = number.times_plus(V::splat(d), of_d);
+    }
+    [of_a.last(), of_b.last(), of_c.last(), of_d.last()]
 }
 
 #[cfg(test)]
@@ -344,9 +307,9 @@ mod tests {
         }
     }
 
-    /// Several queries are not searched for by bytes.
+    /// All rows are read where all are to be found.
     #[test]
-    fn a_query_by_itself_finds_what_it_finds_beside_others() {
+    fn what_bytes_tell_changes_nothing() {
         let mut random = SplitMix::new(7, 0);
         for (dims, scales) in
             [(1, [1.0, 1.0]), (9, [1e-44, 1e-38]), (40, [0.9, 1.0]), (64, [1e-3, 1.0]), (5, [1e30, 1e38])]
@@ -363,10 +326,13 @@ mod tests {
             let mut queries = made(11);
             queries.push(vec![3e38; dims]);
             for level in Level::available() {
+                let mut all = best(&rows, &queries, level, 0..12, rows.len(), &none);
+                all.iter_mut().for_each(|found| found.truncate(10));
                 let together = best(&rows, &queries, level, 0..12, 10, &none);
                 let alone: Vec<_> =
                     (0..12).flat_map(|at| best(&rows, &queries, level, at..at + 1, 10, &none)).collect();
-                assert_eq!(alone, together, "{level}, {dims}");
+                assert!(together == all, "{level}, {dims}: beside others");
+                assert!(alone == all, "{level}, {dims}: by themselves");
             }
         }
     }

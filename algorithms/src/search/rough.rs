@@ -1,151 +1,247 @@
-//! Products of a query with rows of a byte a number, and by how much they may be wrong: they tell most rows from those that may be among
-//! the best, by a fourth of the bytes of the rows and of the instructions.
+//! Products of a query with rows of half a byte a number and then, where these do not tell, of a byte, and by how much they may be wrong: they
+//! tell most rows from those that may be among the best, by an eighth of the bytes of the rows and a fourth of the instructions.
 
 use megagrid_stages::ROW_ALIGN;
-use megagrid_stages::simd::{Integers, MOST_OF_BYTE, Vector};
+use megagrid_stages::simd::{Bytes, Integers, Numbers, Vector, prefetch, spread};
 
-pub(super) type Lanes = [f32; ROW_ALIGN];
-/// One dimension of rows that are packed together.
-pub(super) type Packed = [Lanes; 2];
-/// Four dimensions of rows that are packed together.
-type Quad = [[[u8; 4]; ROW_ALIGN]; 2];
-
-/// Rows that are packed together.
+/// Rows whose bytes lie together.
 pub(super) const TOGETHER: usize = 2 * ROW_ALIGN;
 
 /// By how much a length is rounded up: the error of a sum of [`MOST_DIMS`] products is below it.
 pub(super) const ROUNDED_UP: f64 = 1.001;
+/// More than what a sum of as many products loses where these are too small for single precision.
+const LOST: f64 = 1e-41;
 /// Longer rows are not told apart by bytes.
 const MOST_DIMS: usize = 4096;
+/// Dimensions of halves of bytes that lie together.
+const EIGHT: usize = 8;
 
 /// The byte of 0.
-const ZERO: u8 = 64;
-/// The largest distance from it.
-const MOST: f32 = (MOST_OF_BYTE - ZERO) as f32;
+const ZERO: u8 = 128;
+/// The largest distance from it, and the largest number of a query.
+const MOST: f32 = 127.0;
+/// What an upper half of a byte stands for beside 16 times itself: the middle of what the lower half may be.
+const MIDDLE: f64 = 7.5;
+
+/// How many upper halves ahead are asked for: 16 KiB, which come from memory while those before them are used.
+const AHEAD: usize = 128;
 
 /// A query that is longer might have products with bytes that are no numbers.
 const LONGEST: f64 = 1e30;
 
-/// Rows that are packed together, in a byte a number: a number is about its byte's distance from [`ZERO`] times the scale of the 32.
+/// Rows in a byte a number: a number is about its byte's distance from [`ZERO`], in units of the 32 rows that it is one of.
 #[derive(Clone, Debug)]
 pub(super) struct Rough {
-    /// `[rows / 32, dims / 4]`.
-    bytes: Vec<Quad>,
+    /// `[rows / 32, dims / 8]` of the upper halves of bytes, and of the lower ones.
+    upper: Vec<[Bytes; 2]>,
+    lower: Vec<[Bytes; 2]>,
     scales: Vec<Scale>,
 }
 
+/// What bytes of 32 rows stand for.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
-    /// 0: bytes say nothing of these rows, as all numbers are 0 or one is not finite.
-    scale: f32,
-    /// None of these rows is further from its bytes, with what is rounded in sums.
+    /// How many units 1 is, a unit being the distance of two bytes. 0: bytes say nothing of these rows, as all numbers are 0 or one is not finite.
+    units: f64,
+    of_upper: Distance,
+    of_both: Distance,
+}
+
+/// How far rows are from what stands for them, in units.
+#[derive(Clone, Copy, Debug)]
+struct Distance {
+    /// None of the rows is further, with what is rounded in sums.
     error: f32,
-    /// No row of these bytes is longer.
+    /// No row of those that stand for them is longer.
     longest: f32,
 }
 
 /// A query, in a signed byte a number.
 pub(super) struct RoughQuery {
-    /// `[dims / 4]`.
-    numbers: Vec<[i8; 4]>,
-    /// What 1 stands for. 0: bytes say nothing of this query.
-    step: f64,
-    /// The sum of all numbers, each times [`ZERO`].
-    of_zeros: f64,
+    /// `[dims / 8]`.
+    numbers: Vec<[Numbers; 2]>,
+    /// How many units 1 is. 0: bytes say nothing of this query.
+    units: f64,
+    /// The sum of all numbers.
+    sum: f64,
+    /// In units.
     length: f64,
-    /// The distance from its bytes.
+    /// The distance from its bytes, in units.
     error: f64,
 }
 
 impl Rough {
-    /// Rounds rows that are packed together.
-    pub fn new(packed: &[Packed], dims: usize) -> Self {
-        let mut bytes = Vec::with_capacity(packed.len().div_ceil(4));
-        let scales = packed.chunks_exact(dims.max(1)).map(|together| {
-            let numbers = together.as_flattened().as_flattened();
-            let scale = numbers.iter().fold(0.0_f32, |most, number| most.max(number.abs())) / MOST;
-            // Where all are 0 a quotient is no number, whose byte is that of 0.
-            let rounded =
-                |number: f32| ((number / scale).round().clamp(-MOST, MOST) as i8).wrapping_add_unsigned(ZERO) as u8;
-            bytes.extend(together.chunks(4).map(|four| {
-                let byte =
-                    |lane: usize, dim: usize| four.get(dim).map_or(ZERO, |both| rounded(both.as_flattened()[lane]));
-                std::array::from_fn(|half| {
-                    std::array::from_fn(|lane| std::array::from_fn(|dim| byte(half * ROW_ALIGN + lane, dim)))
-                })
-            }));
-            let quads = &bytes[bytes.len() - dims.div_ceil(4)..];
-            Scale::of(together, quads, scale)
+    /// Rounds rows, `[rows, dims]`.
+    pub fn new(rows: &[f32], dims: usize) -> Self {
+        let len = rows.len().div_ceil(TOGETHER * dims.max(1)) * dims.div_ceil(EIGHT);
+        let [mut upper, mut lower] = [Vec::with_capacity(len), Vec::with_capacity(len)];
+        let padded = dims.next_multiple_of(EIGHT);
+        // `[TOGETHER, padded]`.
+        let mut bytes = vec![ZERO; TOGETHER * padded];
+        let scales = rows.chunks(TOGETHER * dims.max(1)).map(|rows| {
+            let unit = unit(rows);
+            for (bytes, row) in bytes.chunks_exact_mut(padded).zip(rows.chunks_exact(dims)) {
+                for (byte, number) in bytes.iter_mut().zip(row) {
+                    *byte = ZERO.wrapping_add_signed(rounded(number / unit));
+                }
+            }
+            for first in (0..padded).step_by(EIGHT) {
+                let both = [0, ROW_ALIGN].map(|lane| &bytes[lane * padded + first..]);
+                upper.push(both.map(|bytes| halves(bytes, padded, |byte| byte >> 4)));
+                lower.push(both.map(|bytes| halves(bytes, padded, |byte| byte & 15)));
+            }
+            let rows = rows.chunks_exact(dims).zip(bytes.chunks_exact(padded).map(|bytes| &bytes[..dims]));
+            Scale::of(rows, f64::from(unit), dims)
         });
         let scales = scales.collect();
-        Self { bytes, scales }
+        Self { upper, lower, scales }
     }
 
-    /// Tells whether no product of the query with one of 32 rows can be `least` or more.
+    /// Asks for upper halves of bytes that are used soon.
     #[inline(always)]
-    pub fn is_below<V: Vector>(&self, at: usize, query: &RoughQuery, least: f32) -> bool {
-        let Scale { scale, error, longest } = self.scales[at];
-        let unit = query.step * f64::from(scale);
-        if unit == 0.0 {
-            return false;
-        }
-        let mut sums = [V::Integers::zero(); 2];
-        for (&numbers, quad) in query.numbers.iter().zip(&self.bytes[at * query.numbers.len()..]) {
-            for (sum, bytes) in sums.iter_mut().zip(quad) {
-                *sum = sum.plus_products(bytes, numbers);
-            }
-        }
-        // A product is that of both bytes, and what the query times the row's error and the query's error times the row's bytes are at most.
-        let errors = query.length * f64::from(error) + query.error * f64::from(longest);
-        // Sums are whole: one that reaches a bound is above the whole number before it. Beyond 32 bits all sums are above it, or none.
-        let bound = ((f64::from(least) - errors) / unit + query.of_zeros).ceil() - 1.0;
-        let [one, two] = sums;
-        one.above(bound as i32) | two.above(bound as i32) == 0
+    pub fn fetch_upper(&self, at: usize, dims: usize) {
+        let len = dims.div_ceil(EIGHT);
+        prefetch(self.upper.as_ptr().wrapping_add(at * len + AHEAD), size_of::<[Bytes; 2]>() * len);
     }
+
+    /// Spreads the upper halves of bytes of 32 rows, which many queries read faster.
+    pub fn spread(&self, at: usize, dims: usize, to: &mut Vec<[Bytes; 2]>) {
+        let len = dims.div_ceil(EIGHT);
+        to.clear();
+        to.extend(self.upper[at * len..][..len].iter().flat_map(spread));
+    }
+
+    /// Returns the sums of products of the upper halves of bytes of 32 rows with the query, if a product may be `least` or more by these.
+    #[inline(always)]
+    pub fn of_upper<V: Vector>(
+        &self,
+        at: usize,
+        spread: &[[Bytes; 2]],
+        query: &RoughQuery,
+        least: f32,
+    ) -> Option<[V::Integers; 2]> {
+        let (begin, len) = (at * query.numbers.len(), query.numbers.len());
+        let Scale { units, of_upper, .. } = self.scales[at];
+        // First, as this takes a while, beside the products.
+        let bound =
+            bound((query.sum_of(least, units, of_upper) + (f64::from(ZERO) - MIDDLE) * query.sum) * (1.0 / 16.0));
+        let sums = if spread.is_empty() {
+            V::Integers::of_halves(&self.upper[begin..][..len], &query.numbers)
+        } else {
+            V::Integers::of_bytes(spread, query.numbers.as_flattened())
+        };
+        (sums[0].above(bound) | sums[1].above(bound) != 0).then_some(sums)
+    }
+
+    /// Asks for the lower halves of bytes of 32 rows.
+    #[inline(always)]
+    pub fn fetch_lower(&self, at: usize, query: &RoughQuery) {
+        let (begin, len) = (at * query.numbers.len(), query.numbers.len());
+        prefetch(self.lower[begin..][..len].as_ptr(), size_of::<[Bytes; 2]>() * len);
+    }
+
+    /// Returns a bit for each of 32 rows whose product with the query may be `least` or more, by [`of_upper`](Self::of_upper) and the lower
+    /// halves.
+    #[inline(always)]
+    pub fn of_both<V: Vector>(&self, at: usize, query: &RoughQuery, upper: [V::Integers; 2], least: f32) -> u32 {
+        let (begin, len) = (at * query.numbers.len(), query.numbers.len());
+        let Scale { units, of_both, .. } = self.scales[at];
+        let bound = bound(query.sum_of(least, units, of_both) + f64::from(ZERO) * query.sum);
+        let lower = V::Integers::of_halves(&self.lower[begin..][..len], &query.numbers);
+        let sums = [upper[0].times_16_plus(lower[0]), upper[1].times_16_plus(lower[1])];
+        sums[0].above(bound) | sums[1].above(bound) << ROW_ALIGN
+    }
+}
+
+/// Returns what whole sums that reach a number are above. Beyond 32 bits all sums are above it, or none.
+#[inline(always)]
+fn bound(sum: f64) -> i32 {
+    (sum.ceil() - 1.0) as i32
+}
+
+/// Returns what one step of bytes is, of which numbers are 127 at most.
+fn unit(numbers: &[f32]) -> f32 {
+    numbers.iter().fold(0.0_f32, |most, number| most.max(number.abs())) / MOST
+}
+
+/// Rounds a number that is 127 at most; what is no number, as where all are 0, to 0. Without a call, unlike `round`, so that it is done for many at a
+/// time.
+#[inline(always)]
+fn rounded(number: f32) -> i8 {
+    // From here on numbers are whole.
+    const WHOLE: f32 = 12_582_912.0;
+    ((number + WHOLE) - WHOLE).clamp(-MOST, MOST) as i8
+}
+
+/// Puts halves of bytes of eight dimensions of sixteen rows together, which lie `padded` bytes apart.
+fn halves(bytes: &[u8], padded: usize, of: impl Fn(u8) -> u8) -> Bytes {
+    std::array::from_fn(|lane| {
+        let row = &bytes[lane * padded..][..EIGHT];
+        std::array::from_fn(|dim| of(row[dim]) | of(row[dim + 4]) << 4)
+    })
 }
 
 impl Scale {
     /// Measures rows against their bytes (Cauchy and Schwarz).
-    fn of(together: &[Packed], quads: &[Quad], scale: f32) -> Self {
-        let [mut distance, mut length, mut of_bytes] = [[0.0_f64; TOGETHER]; 3];
-        for (dim, both) in together.iter().enumerate() {
-            let bytes = quads[dim / 4].as_flattened();
-            for (lane, &number) in both.as_flattened().iter().enumerate() {
-                let byte = f64::from(scale) * (f64::from(bytes[lane][dim % 4]) - f64::from(ZERO));
-                distance[lane] += (f64::from(number) - byte).powi(2);
-                length[lane] += f64::from(number).powi(2);
-                of_bytes[lane] += byte.powi(2);
+    fn of<'r>(rows: impl Iterator<Item = (&'r [f32], &'r [u8])>, unit: f64, dims: usize) -> Self {
+        let units = 1.0 / unit;
+        let [mut of_upper, mut of_both] = [Distance { error: 0.0, longest: 0.0 }; 2];
+        for (row, bytes) in rows {
+            let (mut length, mut distances, mut lengths) = (0.0_f64, [0.0_f64; 2], [0.0_f64; 2]);
+            for (&number, &byte) in row.iter().zip(bytes) {
+                let number = units * f64::from(number);
+                length += number.powi(2);
+                let stand_for = [f64::from(byte & 0xf0) + MIDDLE, f64::from(byte)].map(|byte| byte - f64::from(ZERO));
+                for at in 0..2 {
+                    distances[at] += (number - stand_for[at]).powi(2);
+                    lengths[at] += stand_for[at].powi(2);
+                }
             }
+            of_upper.take(length, distances[0], lengths[0]);
+            of_both.take(length, distances[1], lengths[1]);
         }
-        let largest = |squares: [f64; TOGETHER]| squares.into_iter().fold(0.0, f64::max).sqrt();
-        let error = (ROUNDED_UP * largest(distance) + (ROUNDED_UP - 1.0) * largest(length)) as f32;
-        let longest = (ROUNDED_UP * largest(of_bytes)) as f32;
+        let numbers = [of_upper.error, of_upper.longest, of_both.error, of_both.longest];
         // A row with a number that is none is never found, and its error does not matter.
-        let is_known = together.len() <= MOST_DIMS && [scale, error, longest].iter().all(|value| value.is_finite());
-        Self { scale: if is_known { scale } else { 0.0 }, error, longest }
+        let is_known =
+            unit > 0.0 && unit.is_finite() && dims <= MOST_DIMS && numbers.iter().all(|value| value.is_finite());
+        Self { units: if is_known { units } else { 0.0 }, of_upper, of_both }
+    }
+}
+
+impl Distance {
+    /// Takes in squares: of the length of a row, of its distance from what stands for it, and of the length of that.
+    fn take(&mut self, length: f64, distance: f64, of_bytes: f64) {
+        let error = ROUNDED_UP * distance.sqrt() + (ROUNDED_UP - 1.0) * length.sqrt();
+        self.error = self.error.max(error as f32);
+        self.longest = self.longest.max((ROUNDED_UP * of_bytes.sqrt()) as f32);
     }
 }
 
 impl RoughQuery {
     /// Rounds a query.
     pub fn new(query: &[f32]) -> Self {
-        let length = ROUNDED_UP * query.iter().map(|&number| f64::from(number).powi(2)).sum::<f64>().sqrt();
-        let step = query.iter().fold(0.0_f32, |most, number| most.max(number.abs())) / f32::from(MOST_OF_BYTE);
-        let most = MOST_OF_BYTE as i8;
-        let rounded = |&number: &f32| ((number / step).round() as i8).clamp(-most, most);
-        let mut numbers = Vec::with_capacity(query.len().div_ceil(4));
-        let (mut sum, mut distance) = (0, 0.0);
-        for four in query.chunks(4) {
-            let bytes: [i8; 4] = std::array::from_fn(|dim| four.get(dim).map_or(0, rounded));
-            numbers.push(bytes);
-            for (&number, byte) in four.iter().zip(bytes) {
-                sum += i32::from(byte);
-                distance += (f64::from(number) - f64::from(step) * f64::from(byte)).powi(2);
-            }
+        let unit = unit(query);
+        let units = 1.0 / f64::from(unit);
+        let mut numbers = vec![[[0; 4]; 2]; query.len().div_ceil(EIGHT)];
+        let [mut sum, mut length, mut distance] = [0.0; 3];
+        for (byte, &number) in numbers.as_flattened_mut().as_flattened_mut().iter_mut().zip(query) {
+            *byte = rounded(number / unit);
+            sum += f64::from(*byte);
+            length += f64::from(number).powi(2);
+            distance += (units * f64::from(number) - f64::from(*byte)).powi(2);
         }
-        // Not a number is not shorter.
-        let step = if length < LONGEST { f64::from(step) } else { 0.0 };
-        let of_zeros = f64::from(ZERO) * f64::from(sum);
-        Self { numbers, step, of_zeros, length, error: ROUNDED_UP * distance.sqrt() }
+        let (length, error) = (ROUNDED_UP * length.sqrt(), ROUNDED_UP * distance.sqrt());
+        let is_known = unit > 0.0 && length < LONGEST;
+        Self { numbers, units: if is_known { units } else { 0.0 }, sum, length: units * length, error }
+    }
+
+    /// Returns the least sum of products of bytes, each less that of 0, whose product may be `least`, of rows with that many units.
+    #[inline(always)]
+    fn sum_of(&self, least: f32, units: f64, Distance { error, longest }: Distance) -> f64 {
+        // A product is that of both bytes, and what the query times the row's error and the query's error times the row's bytes are at most.
+        let errors = self.length * f64::from(error) + self.error * f64::from(longest);
+        let units = self.units * units;
+        // Bytes that do not tell are above anything.
+        if units == 0.0 { f64::NEG_INFINITY } else { (f64::from(least) - LOST) * units - errors }
     }
 }

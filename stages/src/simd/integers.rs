@@ -6,15 +6,24 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// The largest of the numbers whose products [`Integers`] adds, of either sign, and of the bytes: two such products fit in 16 bits.
-pub const MOST_OF_BYTE: u8 = 127;
+/// Four bytes of each of sixteen rows, of a dimension each; or, in halves, of eight dimensions: the lower halves are of the first four and the
+/// upper ones of the next four.
+pub type Bytes = [[u8; 4]; ROW_ALIGN];
+
+/// Numbers of four dimensions, none of which is -128.
+pub type Numbers = [i8; 4];
+
+/// How many products of half a byte and a number have a sum that fits in 16 bits: 8 · 2 · 15 · 127.
+const TOGETHER: usize = 8;
 
 /// Sixteen sums.
 pub trait Integers: sealed::Sealed + Copy {
-    /// Sixteen zeros.
-    fn zero() -> Self;
-    /// Adds to each sum the products of its four bytes with the four numbers, which are [`MOST_OF_BYTE`] at most.
-    fn plus_products(self, bytes: &[[u8; 4]; ROW_ALIGN], numbers: [i8; 4]) -> Self;
+    /// Returns of each of twice sixteen rows the sum of the products of its halves of bytes with the numbers.
+    fn of_halves(halves: &[[Bytes; 2]], numbers: &[[Numbers; 2]]) -> [Self; 2];
+    /// Returns of each of twice sixteen rows the sum of the products of its bytes, of which none is above 15, with the numbers.
+    fn of_bytes(bytes: &[[Bytes; 2]], numbers: &[Numbers]) -> [Self; 2];
+    /// Returns 16 times these sums, and others added: those of the upper halves of bytes and of the lower ones are those of bytes.
+    fn times_16_plus(self, others: Self) -> Self;
     /// Returns a bit for each sum: whether it is above the bound.
     fn above(self, bound: i32) -> u32;
 }
@@ -27,18 +36,29 @@ impl sealed::Sealed for PlainIntegers {}
 
 impl Integers for PlainIntegers {
     #[inline(always)]
-    fn zero() -> Self {
-        Self([0; ROW_ALIGN])
+    fn of_halves(halves: &[[Bytes; 2]], numbers: &[[Numbers; 2]]) -> [Self; 2] {
+        let mut sums = [[0; ROW_ALIGN]; 2];
+        for (halves, [lower, upper]) in halves.iter().zip(numbers) {
+            for (sums, halves) in sums.iter_mut().zip(halves) {
+                add(sums, halves, 0, *lower);
+                add(sums, halves, 4, *upper);
+            }
+        }
+        sums.map(Self)
     }
     #[inline(always)]
-    fn plus_products(self, bytes: &[[u8; 4]; ROW_ALIGN], numbers: [i8; 4]) -> Self {
-        let mut sums = self.0;
-        // In vectors of 32 bits, of which each byte is shifted out.
-        for (dim, number) in numbers.into_iter().enumerate() {
-            let byte = |i: usize| u32::from_le_bytes(bytes[i]) >> (8 * dim) & 0xff;
-            sums = std::array::from_fn(|i| sums[i] + byte(i) as i32 * i32::from(number));
+    fn of_bytes(bytes: &[[Bytes; 2]], numbers: &[Numbers]) -> [Self; 2] {
+        let mut sums = [[0; ROW_ALIGN]; 2];
+        for (bytes, numbers) in bytes.iter().zip(numbers) {
+            for (sums, bytes) in sums.iter_mut().zip(bytes) {
+                add(sums, bytes, 0, *numbers);
+            }
         }
-        Self(sums)
+        sums.map(Self)
+    }
+    #[inline(always)]
+    fn times_16_plus(self, others: Self) -> Self {
+        Self(std::array::from_fn(|i| 16 * self.0[i] + others.0[i]))
     }
     #[inline(always)]
     fn above(self, bound: i32) -> u32 {
@@ -46,45 +66,101 @@ impl Integers for PlainIntegers {
     }
 }
 
+/// Adds the products of halves of bytes, each `shift` bits up, in vectors of 32 bits.
+#[inline(always)]
+fn add(sums: &mut [i32; ROW_ALIGN], bytes: &Bytes, shift: u32, numbers: Numbers) {
+    for (dim, number) in (0..).zip(numbers) {
+        let half = |i: usize| (u32::from_le_bytes(bytes[i]) >> (8 * dim + shift) & 15) as i32;
+        *sums = std::array::from_fn(|i| sums[i] + half(i) * i32::from(number));
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86;
+
+/// Spreads halves of bytes to a byte each.
+#[inline(always)]
+#[must_use]
+pub fn spread(halves: &[Bytes; 2]) -> [[Bytes; 2]; 2] {
+    let mut spread = [[[[0; 4]; ROW_ALIGN]; 2]; 2];
+    for (shift, spread) in [0, 4].into_iter().zip(&mut spread) {
+        for (to, bytes) in spread.as_flattened_mut().iter_mut().zip(halves.as_flattened()) {
+            *to = (u32::from_le_bytes(*bytes) >> shift & 0x0f0f_0f0f).to_le_bytes();
+        }
+    }
+    spread
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::simd::{Level, RowKernel, Vector, row_kernel};
 
-    struct Sums<'s>(&'s [([[u8; 4]; ROW_ALIGN], [i8; 4])]);
+    struct Sums<'s> {
+        upper: &'s [[Bytes; 2]],
+        lower: &'s [[Bytes; 2]],
+        numbers: &'s [[Numbers; 2]],
+    }
+
+    /// Bounds that sums may be at.
+    fn bounds() -> impl Iterator<Item = i32> {
+        (-300_000..300_000).step_by(127).flat_map(|at| [at - 1, at])
+    }
 
     impl RowKernel for Sums<'_> {
-        /// For each bound that a sum may be at, which are above it.
-        type Output = Vec<u32>;
+        /// For each bound, which sums are above it: those of halves, and those of the lower ones of them by themselves.
+        type Output = Vec<[u32; 2]>;
 
         #[inline(always)]
         fn run<V: Vector>(self) -> Self::Output {
-            let add =
-                |sums: V::Integers, (bytes, numbers): &([[u8; 4]; 16], [i8; 4])| sums.plus_products(bytes, *numbers);
-            let sums = self.0.iter().fold(V::Integers::zero(), add);
-            (-70_000..70_000).step_by(127).flat_map(|at| [at - 1, at]).map(|bound| sums.above(bound)).collect()
+            let Self { upper, lower, numbers } = self;
+            let spread: Vec<[Bytes; 2]> = lower.iter().flat_map(|both| spread(both)).collect();
+            let bytes = V::Integers::of_bytes(&spread, numbers.as_flattened());
+            let (upper, lower) = (V::Integers::of_halves(upper, numbers), V::Integers::of_halves(lower, numbers));
+            let sums = [upper[0].times_16_plus(lower[0]), upper[1].times_16_plus(lower[1])];
+            let above = |sums: [V::Integers; 2], bound| sums[0].above(bound) | sums[1].above(bound) << ROW_ALIGN;
+            bounds().map(|bound| [above(sums, bound), above(bytes, bound)]).collect()
         }
+    }
+
+    /// Returns halves and numbers of `len` times eight dimensions, the largest that there may be or various ones.
+    fn made(len: usize, largest: Option<i8>) -> ([Vec<[Bytes; 2]>; 2], Vec<[Numbers; 2]>) {
+        let byte = |at: usize| if largest.is_some() { 255 } else { (at * at + 7 * at) as u8 };
+        let halves =
+            |from: usize| -> Bytes { std::array::from_fn(|i| std::array::from_fn(|dim| byte(from + 4 * i + dim))) };
+        let number = |at: usize| largest.unwrap_or(((41 * at % 255) as i16 - 127) as i8);
+        let numbers = |at: usize| [0, 4].map(|from| std::array::from_fn(|dim| number(8 * at + from + dim)));
+        let of = |from: usize| (from..from + len).map(|at| [halves(129 * at), halves(129 * at + 64)]).collect();
+        ([of(0), of(len)], (0..len).map(numbers).collect())
+    }
+
+    /// The sum of the products of row `i` of 32.
+    fn naive(halves: &[[Bytes; 2]], numbers: &[[Numbers; 2]], i: usize) -> i32 {
+        let of_one = |(halves, numbers): (&[Bytes; 2], &[Numbers; 2])| -> i32 {
+            let bytes = halves[i / ROW_ALIGN][i % ROW_ALIGN];
+            let low: i32 = bytes.iter().zip(numbers[0]).map(|(byte, n)| i32::from(byte & 15) * i32::from(n)).sum();
+            low + bytes.iter().zip(numbers[1]).map(|(byte, n)| i32::from(byte >> 4) * i32::from(n)).sum::<i32>()
+        };
+        halves.iter().zip(numbers).map(of_one).sum()
     }
 
     #[test]
     fn sums_are_exact_at_each_level() {
-        let most = MOST_OF_BYTE as i8;
-        let bytes = std::array::from_fn(|i| [[MOST_OF_BYTE; 4], [0, 1, MOST_OF_BYTE, 64], [i as u8; 4]][i % 3]);
-        let added = [(bytes, [most; 4]), (bytes, [-most, 1, most, -7])];
-        for added in [&added[..1], &added[1..], &added] {
-            let sum = |i: usize| -> i32 {
-                let one = |(bytes, numbers): &([[u8; 4]; ROW_ALIGN], [i8; 4])| -> i32 {
-                    bytes[i].iter().zip(numbers).map(|(&byte, &number)| i32::from(byte) * i32::from(number)).sum()
+        for len in [0, 1, 3, 4, 5, 9] {
+            for largest in [None, Some(127), Some(-127)] {
+                let ([upper, lower], numbers) = made(len, largest);
+                let sum = |halves: &[[Bytes; 2]]| -> Vec<i32> {
+                    (0..2 * ROW_ALIGN).map(|i| naive(halves, &numbers, i)).collect()
                 };
-                added.iter().map(one).sum()
-            };
-            let above = |bound| (0..ROW_ALIGN).map(|i| u32::from(sum(i) > bound) << i).sum();
-            let expected: Vec<u32> = (-70_000..70_000).step_by(127).flat_map(|at| [at - 1, at]).map(above).collect();
-            for level in Level::available() {
-                assert_eq!(level.run(|| row_kernel(Sums(added))), expected, "{level}");
+                let both: Vec<i32> =
+                    sum(&upper).iter().zip(sum(&lower)).map(|(upper, lower)| 16 * upper + lower).collect();
+                let above = |sums: &[i32], bound| (0..).zip(sums).map(|(i, &sum)| u32::from(sum > bound) << i).sum();
+                let expected: Vec<[u32; 2]> =
+                    bounds().map(|bound| [above(&both, bound), above(&sum(&lower), bound)]).collect();
+                for level in Level::available() {
+                    let found = level.run(|| row_kernel(Sums { upper: &upper, lower: &lower, numbers: &numbers }));
+                    assert!(found == expected, "{level}: {len} times eight dimensions, {largest:?}");
+                }
             }
         }
     }
