@@ -1,7 +1,7 @@
 //! Integer sums by AVX2 and AVX-512.
 //!
 //! SAFETY of every block below: these types are reached only through the vectors that they belong to, which exist only where their
-//! features were detected; loads are unaligned and of 64 bytes, as the array types say.
+//! features were detected; the functions are private to this file; loads are unaligned, and of rows whose number is asserted before.
 
 use std::arch::x86_64::*;
 
