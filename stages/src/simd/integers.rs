@@ -114,7 +114,7 @@ mod tests {
         #[inline(always)]
         fn run<V: Vector>(self) -> Self::Output {
             let Self { upper, lower, numbers } = self;
-            let spread: Vec<[Bytes; 2]> = lower.iter().flat_map(|both| spread(both)).collect();
+            let spread: Vec<[Bytes; 2]> = lower.iter().flat_map(spread).collect();
             let bytes = V::Integers::of_bytes(&spread, numbers.as_flattened());
             let (upper, lower) = (V::Integers::of_halves(upper, numbers), V::Integers::of_halves(lower, numbers));
             let sums = [upper[0].times_16_plus(lower[0]), upper[1].times_16_plus(lower[1])];
