@@ -303,22 +303,16 @@ impl Vector for Avx2 {
     fn sums_of(vectors: [Self; ROW_ALIGN]) -> Self {
         // SAFETY: see above.
         unsafe {
-            // Each step halves the vectors, and adds what they keep apart: halves, then within quarters, then these.
-            let one = |i: usize| _mm256_add_ps(vectors[i].0, vectors[i].1);
-            let pair = |i: usize| {
-                let (a, b) = (one(i), one(i + 1));
-                _mm256_castps_pd(_mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b)))
-            };
-            let four = |i: usize| {
-                let (a, b) = (pair(i), pair(i + 2));
-                let (low, high) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
-                _mm256_add_ps(_mm256_castpd_ps(low), _mm256_castpd_ps(high))
-            };
-            let eight = |i: usize| {
-                let (a, b) = (four(i), four(i + 4));
-                _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b))
-            };
-            Self(eight(0), eight(8))
+            let [a, b, c, d] = [
+                sums_of_four([vectors[0], vectors[1], vectors[2], vectors[3]]),
+                sums_of_four([vectors[4], vectors[5], vectors[6], vectors[7]]),
+                sums_of_four([vectors[8], vectors[9], vectors[10], vectors[11]]),
+                sums_of_four([vectors[12], vectors[13], vectors[14], vectors[15]]),
+            ];
+            Self(
+                _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b)),
+                _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(c, d), _mm256_permute2f128_ps::<0x31>(c, d)),
+            )
         }
     }
     #[inline(always)]
@@ -380,6 +374,21 @@ impl Vector for Avx2 {
             };
             eight(&integers[..8]) | eight(&integers[8..]) << 8
         }
+    }
+}
+
+/// Returns two sums of each of four vectors, one in each half: each step halves the vectors, and adds what they keep apart. A function, as a
+/// closure that is used often becomes one without these instructions.
+#[inline(always)]
+fn sums_of_four([a, b, c, d]: [Avx2; 4]) -> __m256 {
+    // SAFETY: see above.
+    unsafe {
+        let (a, b) = (_mm256_add_ps(a.0, a.1), _mm256_add_ps(b.0, b.1));
+        let (c, d) = (_mm256_add_ps(c.0, c.1), _mm256_add_ps(d.0, d.1));
+        let ab = _mm256_castps_pd(_mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b)));
+        let cd = _mm256_castps_pd(_mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d)));
+        let (low, high) = (_mm256_unpacklo_pd(ab, cd), _mm256_unpackhi_pd(ab, cd));
+        _mm256_add_ps(_mm256_castpd_ps(low), _mm256_castpd_ps(high))
     }
 }
 
