@@ -1,9 +1,9 @@
 //! Exact maximum inner product search: of many rows those with the highest products with each of some others.
 //!
 //! Rows are also kept in a byte a number, 32 of them together. Their products with a query say which of the 32 may be among the best, by how
-//! much they may be wrong, and only these rows are read themselves. The upper halves of the bytes are read first, which nearly always tell. So
-//! one query by itself waits for an eighth of the memory of the rows. Some queries are searched for together: 32 rows lie in the nearest cache
-//! while all of these queries pass.
+//! much they may be wrong, and only these rows are read themselves. One query by itself waits for memory: it reads the upper halves of the bytes
+//! first, which mostly tell, an eighth of the memory of the rows. Some queries are searched for together: 32 rows lie in the nearest cache while
+//! all of these queries pass, by the upper six bits.
 //!
 //! Longer rows come first. No product is above that of both lengths (Cauchy and Schwarz), so a query ends where what is left is too
 //! short for it (Teflioudi, Gemulla and Mykytiuk 2015, "LEMP"). In models of what people use, items few of them use are short.
@@ -12,7 +12,7 @@
 //! depends on the vector level only, and is that of all products.
 //!
 //! Work: `queries · rows · dims` products of bytes at most, and those of the rows that may be among the best. Memory: the rows, a fourth of that
-//! for their bytes, and for each query searched for together its row and its best, which are in a heap.
+//! for their bytes, and for each query searched for together its row and twice as many rows as it is to find.
 
 mod best;
 mod rough;
@@ -49,7 +49,8 @@ pub struct Index {
 
 /// Returns a length that no product of the row with a row of length 1 is above.
 fn length(row: &[f32]) -> f32 {
-    (ROUNDED_UP * row.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt()) as f32
+    // The nearest number of single precision may be a shorter one.
+    ((ROUNDED_UP * row.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt()) as f32).next_up()
 }
 
 impl Index {
@@ -123,93 +124,112 @@ impl RowKernel for Search<'_, '_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let Self { index, queries, found } = self;
-        // Others use what one waits for.
-        let patience = if found.len() == 1 { WAITING } else { 1 };
         let queries = queries.chunks_exact(index.dims.max(1)).zip(found);
-        let mut queries: Vec<Query<'_, '_, V>> = queries.map(|(row, found)| Query::new(row, found)).collect();
-        let mut spread = Vec::new();
-        for (at, &longest) in index.longest.iter().enumerate() {
-            let mut is_over = true;
-            index.rough.fetch_upper(at, index.dims);
-            if queries.len() > 1 {
-                index.rough.spread(at, index.dims, &mut spread);
-            }
-            for query in &mut queries {
-                // Not a number is not less.
-                if query.length * longest < query.least {
-                    continue;
-                }
-                is_over = false;
-                if let Some(upper) = index.rough.of_upper::<V>(at, &spread, &query.rough, query.least) {
-                    query.waiting.push((at, upper));
-                    if query.waiting.len() == patience {
-                        query.settle(index);
-                    } else {
-                        index.rough.fetch_lower(at, &query.rough);
-                    }
-                }
-            }
-            if is_over {
-                break;
-            }
+        let mut queries: Vec<Query<'_, '_>> = queries.map(|(row, found)| Query::new(row, found)).collect();
+        match &mut queries[..] {
+            [query] => query.search::<V>(index),
+            queries => search_together::<V>(index, queries),
         }
-        for query in &mut queries {
-            query.settle(index);
+    }
+}
+
+/// Searches for many queries, which pass over 32 rows while these are near.
+#[inline(always)]
+fn search_together<V: Vector>(index: &Index, queries: &mut [Query<'_, '_>]) {
+    let mut spread = Vec::new();
+    for (at, &longest) in index.longest.iter().enumerate() {
+        let mut is_over = true;
+        index.rough.spread(at, &mut spread);
+        for query in &mut *queries {
+            if query.is_beyond(longest) {
+                continue;
+            }
+            is_over = false;
+            let chosen = index.rough.of_six::<V>(at, &spread, &query.rough, query.least);
+            query.take::<V>(index, at, chosen);
+        }
+        if is_over {
+            break;
         }
     }
 }
 
 /// A query while it is searched for.
-struct Query<'s, 'l, V: Vector> {
+struct Query<'s, 'l> {
     row: &'s [f32],
     length: f32,
     rough: RoughQuery,
     found: &'s mut Best<'l>,
     /// The least that a product has to be to be one of the best.
     least: f32,
-    /// Of which 32 rows some may be among the best, by the upper halves of their bytes. The lower ones are on their way.
-    waiting: Vec<(usize, [V::Integers; 2])>,
 }
 
-impl<'s, 'l, V: Vector> Query<'s, 'l, V> {
+impl<'s, 'l> Query<'s, 'l> {
     fn new(row: &'s [f32], found: &'s mut Best<'l>) -> Self {
-        let (length, rough) = (length(row), RoughQuery::new(row));
-        Self { row, length, rough, found, least: f32::NEG_INFINITY, waiting: Vec::with_capacity(WAITING) }
+        let length = length(row);
+        Self { row, length, rough: RoughQuery::new(row, length), found, least: f32::NEG_INFINITY }
+    }
+
+    /// Tells whether no row of a length is among the best.
+    #[inline(always)]
+    fn is_beyond(&self, longest: f32) -> bool {
+        // Not a number is not less.
+        self.length * longest < self.least
+    }
+
+    /// Searches for this query only, which waits for memory: lower halves of bytes are asked for some time before they are used.
+    #[inline(always)]
+    fn search<V: Vector>(&mut self, index: &Index) {
+        // Of which 32 rows some may be among the best, by the upper halves of their bytes.
+        let mut waiting = Vec::with_capacity(WAITING);
+        for (at, &longest) in index.longest.iter().enumerate() {
+            if self.is_beyond(longest) {
+                break;
+            }
+            index.rough.fetch_upper(at);
+            if let Some(upper) = index.rough.of_upper::<V>(at, &self.rough, self.least) {
+                index.rough.fetch_lower(at);
+                waiting.push((at, upper));
+                if waiting.len() == WAITING {
+                    self.settle::<V>(index, &mut waiting);
+                }
+            }
+        }
+        self.settle::<V>(index, &mut waiting);
     }
 
     /// Takes in what has waited.
     #[inline(always)]
-    fn settle(&mut self, index: &Index) {
-        for at in 0..self.waiting.len() {
-            let (at, upper) = self.waiting[at];
-            let ids = &index.order[at * TOGETHER..];
-            // Of the last 32 there may be fewer.
-            let there = u32::MAX >> TOGETHER.saturating_sub(ids.len());
-            let mut chosen = there & index.rough.of_both::<V>(at, &self.rough, upper, self.least);
-            while chosen != 0 {
-                self.take_few(index, at * TOGETHER, &mut chosen);
-            }
+    fn settle<V: Vector>(&mut self, index: &Index, waiting: &mut Vec<(usize, [V::Integers; 2])>) {
+        for &(at, upper) in &*waiting {
+            let chosen = index.rough.of_both::<V>(at, &self.rough, upper, self.least);
+            self.take::<V>(index, at, chosen);
         }
-        self.waiting.clear();
+        waiting.clear();
     }
 
-    /// Takes in the first few of the rows from `first` on that are `chosen`, and strikes them out there.
+    /// Takes in those of 32 rows that have a bit in `chosen`.
     #[inline(always)]
-    fn take_few(&mut self, index: &Index, first: usize, chosen: &mut u32) {
-        let (mut places, mut len) = ([0; FEW], 0);
-        while len < FEW && *chosen != 0 {
-            places[len] = first + chosen.trailing_zeros() as usize;
-            *chosen &= *chosen - 1;
-            len += 1;
+    fn take<V: Vector>(&mut self, index: &Index, at: usize, mut chosen: u32) {
+        let ids = &index.order[at * TOGETHER..];
+        // Of the last 32 there may be fewer.
+        chosen &= u32::MAX >> TOGETHER.saturating_sub(ids.len());
+        while chosen != 0 {
+            let (mut lanes, mut len) = ([0; FEW], 0);
+            while len < FEW && chosen != 0 {
+                lanes[len] = chosen.trailing_zeros() as usize;
+                chosen &= chosen - 1;
+                len += 1;
+            }
+            let mut rows = [self.row; FEW];
+            for (row, lane) in rows.iter_mut().zip(&lanes[..len]) {
+                *row = &index.rows[(at * TOGETHER + lane) * index.dims..][..index.dims];
+            }
+            for (product, &lane) in products::<V>(self.row, rows).into_iter().zip(&lanes[..len]) {
+                self.found.take(ids[lane], product);
+            }
+            self.least = self.found.least();
         }
-        let mut rows = [self.row; FEW];
-        for (row, place) in rows.iter_mut().zip(&places[..len]) {
-            *row = &index.rows[place * index.dims..][..index.dims];
-        }
-        for (product, &place) in products::<V>(self.row, rows).into_iter().zip(&places[..len]) {
-            self.found.take(index.order[place], product);
-        }
-        self.least = self.found.least();
     }
 }
 

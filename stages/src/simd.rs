@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::str::FromStr;
 
-pub use integers::{Bytes, Integers, Numbers, spread};
+pub use integers::{Bytes, Integers, Numbers, six_bits};
 pub use vectors::{Half, Vector};
 
 /// An instruction set that this processor has: a value exists only where it was detected.

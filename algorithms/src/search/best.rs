@@ -1,71 +1,54 @@
 //! The best rows of a query so far.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 
 /// A row that was found, and its product.
 pub type Found = (u32, f32);
 
-/// A candidate; the greatest is the worst.
-#[derive(Clone, Copy, PartialEq)]
-struct Candidate {
-    row: u32,
-    product: f32,
-}
-
-impl Eq for Candidate {}
-
-impl Ord for Candidate {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.product.total_cmp(&self.product).then(self.row.cmp(&other.row))
-    }
-}
-
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// The best rows of a query so far.
+/// The best rows of a query so far, and others: all are chosen from once there are twice as many as asked for, which takes a few comparisons a row.
 pub(super) struct Best<'l> {
-    heap: BinaryHeap<Candidate>,
+    candidates: Vec<Found>,
     n: usize,
+    /// The product of the worst of the best rows when they were last chosen.
+    least: f32,
     left_out: &'l [u32],
+}
+
+/// Higher products first, then lower rows.
+fn better((row, product): &Found, (other_row, other): &Found) -> Ordering {
+    other.total_cmp(product).then(row.cmp(other_row))
 }
 
 impl<'l> Best<'l> {
     /// Looks for `n` rows, without those left out, ascending.
     pub fn new(n: usize, left_out: &'l [u32]) -> Self {
-        Self { heap: BinaryHeap::new(), n, left_out }
+        Self { candidates: Vec::new(), n, least: f32::NEG_INFINITY, left_out }
     }
 
     /// Takes in a row and its product.
     pub fn take(&mut self, row: u32, product: f32) {
-        if !product.is_finite() || self.left_out.binary_search(&row).is_ok() {
+        // Most that may be among the best are not. Not a number is not at least anything.
+        if !(product >= self.least && product.is_finite()) || self.left_out.binary_search(&row).is_ok() {
             return;
         }
         // Zeros are equal, whatever their sign.
-        let candidate = Candidate { row, product: product + 0.0 };
-        if self.heap.len() < self.n {
-            self.heap.push(candidate);
-        } else if let Some(mut worst) = self.heap.peek_mut()
-            && candidate < *worst
-        {
-            *worst = candidate;
+        self.candidates.push((row, product + 0.0));
+        if self.candidates.len() >= 2 * self.n {
+            let (_, worst, _) = self.candidates.select_nth_unstable_by(self.n - 1, better);
+            self.least = worst.1;
+            self.candidates.truncate(self.n);
         }
     }
 
     /// Returns the least that a product has to be to be one of the best.
     pub fn least(&self) -> f32 {
-        match self.heap.peek() {
-            Some(worst) if self.heap.len() == self.n => worst.product,
-            _ => f32::NEG_INFINITY,
-        }
+        self.least
     }
 
     /// Returns the rows and their products, best first, ties by row.
-    pub fn sorted(self) -> Vec<Found> {
-        self.heap.into_sorted_vec().into_iter().map(|one| (one.row, one.product)).collect()
+    pub fn sorted(mut self) -> Vec<Found> {
+        self.candidates.sort_unstable_by(better);
+        self.candidates.truncate(self.n);
+        self.candidates
     }
 }

@@ -1,8 +1,10 @@
-//! Products of a query with rows of half a byte a number and then, where these do not tell, of a byte, and by how much they may be wrong: they
-//! tell most rows from those that may be among the best, by an eighth of the bytes of the rows and a fourth of the instructions.
+//! Products of a query with rows of half a byte a number and then, where these do not tell, of a byte, or of six bits, and by how much they may
+//! be wrong: they tell most rows from those that may be among the best, by an eighth of the memory of the rows and half of the instructions.
+
+use std::ops::Range;
 
 use megagrid_stages::ROW_ALIGN;
-use megagrid_stages::simd::{Bytes, Integers, Numbers, Vector, prefetch, spread};
+use megagrid_stages::simd::{Bytes, Integers, Numbers, Vector, prefetch, six_bits};
 
 /// Rows whose bytes lie together.
 pub(super) const TOGETHER: usize = 2 * ROW_ALIGN;
@@ -22,12 +24,14 @@ const ZERO: u8 = 128;
 const MOST: f32 = 127.0;
 /// What an upper half of a byte stands for beside 16 times itself: the middle of what the lower half may be.
 const MIDDLE: f64 = 7.5;
+/// Likewise what the upper six bits stand for beside 4 times themselves.
+const MIDDLE_OF_TWO_BITS: f64 = 1.5;
 
 /// How many upper halves ahead are asked for: 16 KiB, which come from memory while those before them are used.
 const AHEAD: usize = 128;
 
 /// A query that is longer might have products with bytes that are no numbers.
-const LONGEST: f64 = 1e30;
+const LONGEST: f32 = 1e30;
 
 /// Rows in a byte a number: a number is about its byte's distance from [`ZERO`], in units of the 32 rows that it is one of.
 #[derive(Clone, Debug)]
@@ -36,6 +40,8 @@ pub(super) struct Rough {
     upper: Vec<[Bytes; 2]>,
     lower: Vec<[Bytes; 2]>,
     scales: Vec<Scale>,
+    /// Eights of dimensions, the last of which may have fewer.
+    eights: usize,
 }
 
 /// What bytes of 32 rows stand for.
@@ -44,6 +50,7 @@ struct Scale {
     /// How many units 1 is, a unit being the distance of two bytes. 0: bytes say nothing of these rows, as all numbers are 0 or one is not finite.
     units: f64,
     of_upper: Distance,
+    of_six: Distance,
     of_both: Distance,
 }
 
@@ -73,9 +80,10 @@ pub(super) struct RoughQuery {
 impl Rough {
     /// Rounds rows, `[rows, dims]`.
     pub fn new(rows: &[f32], dims: usize) -> Self {
-        let len = rows.len().div_ceil(TOGETHER * dims.max(1)) * dims.div_ceil(EIGHT);
+        let eights = dims.div_ceil(EIGHT);
+        let len = rows.len().div_ceil(TOGETHER * dims.max(1)) * eights;
         let [mut upper, mut lower] = [Vec::with_capacity(len), Vec::with_capacity(len)];
-        let padded = dims.next_multiple_of(EIGHT);
+        let padded = eights * EIGHT;
         // `[TOGETHER, padded]`.
         let mut bytes = vec![ZERO; TOGETHER * padded];
         let scales = rows.chunks(TOGETHER * dims.max(1)).map(|rows| {
@@ -94,63 +102,71 @@ impl Rough {
             Scale::of(rows, f64::from(unit), dims)
         });
         let scales = scales.collect();
-        Self { upper, lower, scales }
+        Self { upper, lower, scales, eights }
+    }
+
+    /// Returns where bytes of 32 rows are.
+    #[inline(always)]
+    fn at(&self, at: usize) -> Range<usize> {
+        at * self.eights..(at + 1) * self.eights
     }
 
     /// Asks for upper halves of bytes that are used soon.
     #[inline(always)]
-    pub fn fetch_upper(&self, at: usize, dims: usize) {
-        let len = dims.div_ceil(EIGHT);
-        prefetch(self.upper.as_ptr().wrapping_add(at * len + AHEAD), size_of::<[Bytes; 2]>() * len);
+    pub fn fetch_upper(&self, at: usize) {
+        let soon = self.upper.as_ptr().wrapping_add(self.at(at).start + AHEAD);
+        prefetch(soon, size_of::<[Bytes; 2]>() * self.eights);
     }
 
-    /// Spreads the upper halves of bytes of 32 rows, which many queries read faster.
-    pub fn spread(&self, at: usize, dims: usize, to: &mut Vec<[Bytes; 2]>) {
-        let len = dims.div_ceil(EIGHT);
+    /// Spreads the upper six bits of bytes of 32 rows to a byte each, which many queries read faster.
+    pub fn spread(&self, at: usize, to: &mut Vec<[Bytes; 2]>) {
         to.clear();
-        to.extend(self.upper[at * len..][..len].iter().flat_map(spread));
+        let both = self.upper[self.at(at)].iter().zip(&self.lower[self.at(at)]);
+        to.extend(both.flat_map(|(upper, lower)| six_bits(upper, lower)));
+    }
+
+    /// Returns a bit for each of 32 rows whose product with the query may be `least` or more, by the upper six bits.
+    #[inline(always)]
+    pub fn of_six<V: Vector>(&self, at: usize, spread: &[[Bytes; 2]], query: &RoughQuery, least: f32) -> u32 {
+        let Scale { units, of_six, .. } = self.scales[at];
+        // First, as this takes a while, beside the products.
+        let sum = query.sum_of(least, units, of_six) + (f64::from(ZERO) - MIDDLE_OF_TWO_BITS) * query.sum;
+        let bound = bound(sum * (1.0 / 4.0));
+        above::<V>(V::Integers::of_bytes(spread, query.numbers.as_flattened()), bound)
     }
 
     /// Returns the sums of products of the upper halves of bytes of 32 rows with the query, if a product may be `least` or more by these.
     #[inline(always)]
-    pub fn of_upper<V: Vector>(
-        &self,
-        at: usize,
-        spread: &[[Bytes; 2]],
-        query: &RoughQuery,
-        least: f32,
-    ) -> Option<[V::Integers; 2]> {
-        let (begin, len) = (at * query.numbers.len(), query.numbers.len());
+    pub fn of_upper<V: Vector>(&self, at: usize, query: &RoughQuery, least: f32) -> Option<[V::Integers; 2]> {
         let Scale { units, of_upper, .. } = self.scales[at];
-        // First, as this takes a while, beside the products.
-        let bound =
-            bound((query.sum_of(least, units, of_upper) + (f64::from(ZERO) - MIDDLE) * query.sum) * (1.0 / 16.0));
-        let sums = if spread.is_empty() {
-            V::Integers::of_halves(&self.upper[begin..][..len], &query.numbers)
-        } else {
-            V::Integers::of_bytes(spread, query.numbers.as_flattened())
-        };
-        (sums[0].above(bound) | sums[1].above(bound) != 0).then_some(sums)
+        let sum = query.sum_of(least, units, of_upper) + (f64::from(ZERO) - MIDDLE) * query.sum;
+        let bound = bound(sum * (1.0 / 16.0));
+        let sums = V::Integers::of_halves(&self.upper[self.at(at)], &query.numbers);
+        (above::<V>(sums, bound) != 0).then_some(sums)
     }
 
     /// Asks for the lower halves of bytes of 32 rows.
     #[inline(always)]
-    pub fn fetch_lower(&self, at: usize, query: &RoughQuery) {
-        let (begin, len) = (at * query.numbers.len(), query.numbers.len());
-        prefetch(self.lower[begin..][..len].as_ptr(), size_of::<[Bytes; 2]>() * len);
+    pub fn fetch_lower(&self, at: usize) {
+        let bytes = &self.lower[self.at(at)];
+        prefetch(bytes.as_ptr(), size_of_val(bytes));
     }
 
     /// Returns a bit for each of 32 rows whose product with the query may be `least` or more, by [`of_upper`](Self::of_upper) and the lower
     /// halves.
     #[inline(always)]
     pub fn of_both<V: Vector>(&self, at: usize, query: &RoughQuery, upper: [V::Integers; 2], least: f32) -> u32 {
-        let (begin, len) = (at * query.numbers.len(), query.numbers.len());
         let Scale { units, of_both, .. } = self.scales[at];
         let bound = bound(query.sum_of(least, units, of_both) + f64::from(ZERO) * query.sum);
-        let lower = V::Integers::of_halves(&self.lower[begin..][..len], &query.numbers);
-        let sums = [upper[0].times_16_plus(lower[0]), upper[1].times_16_plus(lower[1])];
-        sums[0].above(bound) | sums[1].above(bound) << ROW_ALIGN
+        let lower = V::Integers::of_halves(&self.lower[self.at(at)], &query.numbers);
+        above::<V>([upper[0].times_16_plus(lower[0]), upper[1].times_16_plus(lower[1])], bound)
     }
+}
+
+/// Returns a bit for each of 32 sums: whether it is above the bound.
+#[inline(always)]
+fn above<V: Vector>([one, two]: [V::Integers; 2], bound: i32) -> u32 {
+    one.above(bound) | two.above(bound) << ROW_ALIGN
 }
 
 /// Returns what whole sums that reach a number are above. Beyond 32 bits all sums are above it, or none.
@@ -185,26 +201,31 @@ impl Scale {
     /// Measures rows against their bytes (Cauchy and Schwarz).
     fn of<'r>(rows: impl Iterator<Item = (&'r [f32], &'r [u8])>, unit: f64, dims: usize) -> Self {
         let units = 1.0 / unit;
-        let [mut of_upper, mut of_both] = [Distance { error: 0.0, longest: 0.0 }; 2];
+        let mut kinds = [Distance { error: 0.0, longest: 0.0 }; 3];
         for (row, bytes) in rows {
-            let (mut length, mut distances, mut lengths) = (0.0_f64, [0.0_f64; 2], [0.0_f64; 2]);
+            let (mut length, mut distances, mut lengths) = (0.0_f64, [0.0_f64; 3], [0.0_f64; 3]);
             for (&number, &byte) in row.iter().zip(bytes) {
                 let number = units * f64::from(number);
                 length += number.powi(2);
-                let stand_for = [f64::from(byte & 0xf0) + MIDDLE, f64::from(byte)].map(|byte| byte - f64::from(ZERO));
-                for at in 0..2 {
-                    distances[at] += (number - stand_for[at]).powi(2);
-                    lengths[at] += stand_for[at].powi(2);
+                let [upper, six] = [0xf0, 0xfc].map(|mask| f64::from(byte & mask));
+                let stand_for = [upper + MIDDLE, six + MIDDLE_OF_TWO_BITS, f64::from(byte)];
+                for (at, byte) in stand_for.into_iter().enumerate() {
+                    let byte = byte - f64::from(ZERO);
+                    distances[at] += (number - byte).powi(2);
+                    lengths[at] += byte.powi(2);
                 }
             }
-            of_upper.take(length, distances[0], lengths[0]);
-            of_both.take(length, distances[1], lengths[1]);
+            for (at, kind) in kinds.iter_mut().enumerate() {
+                kind.take(length, distances[at], lengths[at]);
+            }
         }
-        let numbers = [of_upper.error, of_upper.longest, of_both.error, of_both.longest];
+        let [of_upper, of_six, of_both] = kinds;
         // A row with a number that is none is never found, and its error does not matter.
-        let is_known =
-            unit > 0.0 && unit.is_finite() && dims <= MOST_DIMS && numbers.iter().all(|value| value.is_finite());
-        Self { units: if is_known { units } else { 0.0 }, of_upper, of_both }
+        let is_known = unit > 0.0
+            && unit.is_finite()
+            && dims <= MOST_DIMS
+            && kinds.iter().all(|kind| kind.error.is_finite() && kind.longest.is_finite());
+        Self { units: if is_known { units } else { 0.0 }, of_upper, of_six, of_both }
     }
 }
 
@@ -218,21 +239,20 @@ impl Distance {
 }
 
 impl RoughQuery {
-    /// Rounds a query.
-    pub fn new(query: &[f32]) -> Self {
+    /// Rounds a query, of which no product with a row of length 1 is above `length`.
+    pub fn new(query: &[f32], length: f32) -> Self {
         let unit = unit(query);
         let units = 1.0 / f64::from(unit);
         let mut numbers = vec![[[0; 4]; 2]; query.len().div_ceil(EIGHT)];
-        let [mut sum, mut length, mut distance] = [0.0; 3];
+        let (mut sum, mut distance) = (0.0, 0.0);
         for (byte, &number) in numbers.as_flattened_mut().as_flattened_mut().iter_mut().zip(query) {
             *byte = rounded(number / unit);
             sum += f64::from(*byte);
-            length += f64::from(number).powi(2);
             distance += (units * f64::from(number) - f64::from(*byte)).powi(2);
         }
-        let (length, error) = (ROUNDED_UP * length.sqrt(), ROUNDED_UP * distance.sqrt());
         let is_known = unit > 0.0 && length < LONGEST;
-        Self { numbers, units: if is_known { units } else { 0.0 }, sum, length: units * length, error }
+        let (units, error) = (if is_known { units } else { 0.0 }, ROUNDED_UP * distance.sqrt());
+        Self { numbers, units, sum, length: units * f64::from(length), error }
     }
 
     /// Returns the least sum of products of bytes, each less that of 0, whose product may be `least`, of rows with that many units.

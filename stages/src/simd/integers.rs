@@ -13,14 +13,16 @@ pub type Bytes = [[u8; 4]; ROW_ALIGN];
 /// Numbers of four dimensions, none of which is -128.
 pub type Numbers = [i8; 4];
 
-/// How many products of half a byte and a number have a sum that fits in 16 bits: 8 · 2 · 15 · 127.
-const TOGETHER: usize = 8;
+/// How many halves of bytes lie so that their products have a sum that fits in 16 bits: 4 · 4 · 15 · 127.
+const HALVES: usize = 4;
+/// Likewise bytes: 2 · 2 · 63 · 127.
+const BYTES: usize = 2;
 
 /// Sixteen sums.
 pub trait Integers: sealed::Sealed + Copy {
     /// Returns of each of twice sixteen rows the sum of the products of its halves of bytes with the numbers.
     fn of_halves(halves: &[[Bytes; 2]], numbers: &[[Numbers; 2]]) -> [Self; 2];
-    /// Returns of each of twice sixteen rows the sum of the products of its bytes, of which none is above 15, with the numbers.
+    /// Returns of each of twice sixteen rows the sum of the products of its bytes, of which none is above 63, with the numbers.
     fn of_bytes(bytes: &[[Bytes; 2]], numbers: &[Numbers]) -> [Self; 2];
     /// Returns 16 times these sums, and others added: those of the upper halves of bytes and of the lower ones are those of bytes.
     fn times_16_plus(self, others: Self) -> Self;
@@ -40,8 +42,8 @@ impl Integers for PlainIntegers {
         let mut sums = [[0; ROW_ALIGN]; 2];
         for (halves, [lower, upper]) in halves.iter().zip(numbers) {
             for (sums, halves) in sums.iter_mut().zip(halves) {
-                add(sums, halves, 0, *lower);
-                add(sums, halves, 4, *upper);
+                add(sums, halves, (0, 15), *lower);
+                add(sums, halves, (4, 15), *upper);
             }
         }
         sums.map(Self)
@@ -51,7 +53,7 @@ impl Integers for PlainIntegers {
         let mut sums = [[0; ROW_ALIGN]; 2];
         for (bytes, numbers) in bytes.iter().zip(numbers) {
             for (sums, bytes) in sums.iter_mut().zip(bytes) {
-                add(sums, bytes, 0, *numbers);
+                add(sums, bytes, (0, 255), *numbers);
             }
         }
         sums.map(Self)
@@ -66,29 +68,31 @@ impl Integers for PlainIntegers {
     }
 }
 
-/// Adds the products of halves of bytes, each `shift` bits up, in vectors of 32 bits.
+/// Adds the products of bytes, or of bits of them, in vectors of 32 bits.
 #[inline(always)]
-fn add(sums: &mut [i32; ROW_ALIGN], bytes: &Bytes, shift: u32, numbers: Numbers) {
+fn add(sums: &mut [i32; ROW_ALIGN], bytes: &Bytes, (shift, mask): (u32, u32), numbers: Numbers) {
     for (dim, number) in (0..).zip(numbers) {
-        let half = |i: usize| (u32::from_le_bytes(bytes[i]) >> (8 * dim + shift) & 15) as i32;
-        *sums = std::array::from_fn(|i| sums[i] + half(i) * i32::from(number));
+        let byte = |i: usize| (u32::from_le_bytes(bytes[i]) >> (8 * dim + shift) & mask) as i32;
+        *sums = std::array::from_fn(|i| sums[i] + byte(i) * i32::from(number));
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86;
 
-/// Spreads halves of bytes to a byte each.
+/// Returns the upper six bits of bytes that are in halves, a byte for each: of the first four dimensions, and of the next four.
 #[inline(always)]
 #[must_use]
-pub fn spread(halves: &[Bytes; 2]) -> [[Bytes; 2]; 2] {
-    let mut spread = [[[[0; 4]; ROW_ALIGN]; 2]; 2];
-    for (shift, spread) in [0, 4].into_iter().zip(&mut spread) {
-        for (to, bytes) in spread.as_flattened_mut().iter_mut().zip(halves.as_flattened()) {
-            *to = (u32::from_le_bytes(*bytes) >> shift & 0x0f0f_0f0f).to_le_bytes();
+pub fn six_bits(upper: &[Bytes; 2], lower: &[Bytes; 2]) -> [[Bytes; 2]; 2] {
+    let mut six = [[[[0; 4]; ROW_ALIGN]; 2]; 2];
+    for (shift, six) in [0, 4].into_iter().zip(&mut six) {
+        let halves = upper.as_flattened().iter().zip(lower.as_flattened());
+        for (to, (upper, lower)) in six.as_flattened_mut().iter_mut().zip(halves) {
+            let (upper, lower) = (u32::from_le_bytes(*upper) >> shift, u32::from_le_bytes(*lower) >> (shift + 2));
+            *to = ((upper & 0x0f0f_0f0f) << 2 | lower & 0x0303_0303).to_le_bytes();
         }
     }
-    spread
+    six
 }
 
 #[cfg(test)]
@@ -108,18 +112,19 @@ mod tests {
     }
 
     impl RowKernel for Sums<'_> {
-        /// For each bound, which sums are above it: those of halves, and those of the lower ones of them by themselves.
+        /// For each bound, which sums are above it: those of both halves, and those of their upper six bits.
         type Output = Vec<[u32; 2]>;
 
         #[inline(always)]
         fn run<V: Vector>(self) -> Self::Output {
             let Self { upper, lower, numbers } = self;
-            let spread: Vec<[Bytes; 2]> = lower.iter().flat_map(spread).collect();
-            let bytes = V::Integers::of_bytes(&spread, numbers.as_flattened());
+            let six: Vec<[Bytes; 2]> =
+                upper.iter().zip(lower).flat_map(|(upper, lower)| six_bits(upper, lower)).collect();
+            let six = V::Integers::of_bytes(&six, numbers.as_flattened());
             let (upper, lower) = (V::Integers::of_halves(upper, numbers), V::Integers::of_halves(lower, numbers));
             let sums = [upper[0].times_16_plus(lower[0]), upper[1].times_16_plus(lower[1])];
             let above = |sums: [V::Integers; 2], bound| sums[0].above(bound) | sums[1].above(bound) << ROW_ALIGN;
-            bounds().map(|bound| [above(sums, bound), above(bytes, bound)]).collect()
+            bounds().map(|bound| [above(sums, bound), above(six, bound)]).collect()
         }
     }
 
@@ -134,31 +139,29 @@ mod tests {
         ([of(0), of(len)], (0..len).map(numbers).collect())
     }
 
-    /// The sum of the products of row `i` of 32.
-    fn naive(halves: &[[Bytes; 2]], numbers: &[[Numbers; 2]], i: usize) -> i32 {
-        let of_one = |(halves, numbers): (&[Bytes; 2], &[Numbers; 2])| -> i32 {
-            let bytes = halves[i / ROW_ALIGN][i % ROW_ALIGN];
-            let low: i32 = bytes.iter().zip(numbers[0]).map(|(byte, n)| i32::from(byte & 15) * i32::from(n)).sum();
-            low + bytes.iter().zip(numbers[1]).map(|(byte, n)| i32::from(byte >> 4) * i32::from(n)).sum::<i32>()
+    /// The sum of the products of row `i` of 32, whose bytes are in halves, without their lowest bits.
+    fn naive([upper, lower]: &[Vec<[Bytes; 2]>; 2], numbers: &[[Numbers; 2]], i: usize, without: u32) -> i32 {
+        let half = |halves: &[[Bytes; 2]], dim: usize| {
+            i32::from(halves[dim / 8][i / ROW_ALIGN][i % ROW_ALIGN][dim % 4] >> (dim % 8 / 4 * 4) & 15)
         };
-        halves.iter().zip(numbers).map(of_one).sum()
+        let byte = |dim: usize| (16 * half(upper, dim) + half(lower, dim)) >> without;
+        let numbers = numbers.as_flattened().as_flattened();
+        numbers.iter().enumerate().map(|(dim, &number)| byte(dim) * i32::from(number)).sum()
     }
 
     #[test]
     fn sums_are_exact_at_each_level() {
         for len in [0, 1, 3, 4, 5, 9] {
             for largest in [None, Some(127), Some(-127)] {
-                let ([upper, lower], numbers) = made(len, largest);
-                let sum = |halves: &[[Bytes; 2]]| -> Vec<i32> {
-                    (0..2 * ROW_ALIGN).map(|i| naive(halves, &numbers, i)).collect()
-                };
-                let both: Vec<i32> =
-                    sum(&upper).iter().zip(sum(&lower)).map(|(upper, lower)| 16 * upper + lower).collect();
+                let (halves, numbers) = made(len, largest);
+                let [both, six] = [0, 2].map(|without| -> Vec<i32> {
+                    (0..2 * ROW_ALIGN).map(|i| naive(&halves, &numbers, i, without)).collect()
+                });
+                let [upper, lower] = &halves;
                 let above = |sums: &[i32], bound| (0..).zip(sums).map(|(i, &sum)| u32::from(sum > bound) << i).sum();
-                let expected: Vec<[u32; 2]> =
-                    bounds().map(|bound| [above(&both, bound), above(&sum(&lower), bound)]).collect();
+                let expected: Vec<[u32; 2]> = bounds().map(|bound| [above(&both, bound), above(&six, bound)]).collect();
                 for level in Level::available() {
-                    let found = level.run(|| row_kernel(Sums { upper: &upper, lower: &lower, numbers: &numbers }));
+                    let found = level.run(|| row_kernel(Sums { upper, lower, numbers: &numbers }));
                     assert!(found == expected, "{level}: {len} times eight dimensions, {largest:?}");
                 }
             }

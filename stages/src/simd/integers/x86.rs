@@ -5,7 +5,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Bytes, Integers, Numbers, TOGETHER, sealed};
+use super::{BYTES, Bytes, HALVES, Integers, Numbers, sealed};
 
 /// Returns four numbers side by side.
 #[inline(always)]
@@ -31,7 +31,7 @@ fn plus_512<const PER_BYTE: usize>(pairs: __m512i, rows: &[[u8; 4]], numbers: &[
     }
 }
 
-/// Adds to sums of 16 rows each the products of at most [`TOGETHER`] times four numbers, of which `PER_BYTE` times four belong to four bytes.
+/// Adds to sums of 16 rows each the products of so few bytes that their sums fit in 16 bits.
 ///
 /// There is a variable for each sum, not an array: these are in registers whatever the compiler unrolls.
 #[inline(always)]
@@ -53,17 +53,16 @@ fn add_512<const PER_BYTE: usize>(
     }
 }
 
-/// Returns the sums of 16 rows each, of which `BYTES` times four bytes have sums in 16 bits.
+/// Returns the sums of 16 rows each, `TOGETHER` times four bytes of which have sums in 16 bits.
 #[inline(always)]
-fn sums_512<const PER_BYTE: usize, const BYTES: usize>(
+fn sums_512<const PER_BYTE: usize, const TOGETHER: usize>(
     bytes: &[[Bytes; 2]],
     numbers: &[[Numbers; PER_BYTE]],
 ) -> [__m512i; 2] {
-    const { assert!(PER_BYTE * BYTES == TOGETHER) };
     // SAFETY: see above.
     let mut sums = [unsafe { _mm512_setzero_si512() }; 2];
-    let (bytes, last) = bytes.as_chunks::<BYTES>();
-    let (numbers, last_numbers) = numbers.as_chunks::<BYTES>();
+    let (bytes, last) = bytes.as_chunks::<TOGETHER>();
+    let (numbers, last_numbers) = numbers.as_chunks::<TOGETHER>();
     for (bytes, numbers) in bytes.iter().zip(numbers) {
         sums = add_512(sums, bytes, numbers);
     }
@@ -79,12 +78,12 @@ impl sealed::Sealed for Avx512Integers {}
 impl Integers for Avx512Integers {
     #[inline(always)]
     fn of_halves(halves: &[[Bytes; 2]], numbers: &[[Numbers; 2]]) -> [Self; 2] {
-        let sums = sums_512::<2, 4>(halves, numbers);
+        let sums = sums_512::<2, HALVES>(halves, numbers);
         [Self(sums[0]), Self(sums[1])]
     }
     #[inline(always)]
     fn of_bytes(bytes: &[[Bytes; 2]], numbers: &[Numbers]) -> [Self; 2] {
-        let sums = sums_512::<1, 8>(bytes, numbers.as_chunks().0);
+        let sums = sums_512::<1, BYTES>(bytes, numbers.as_chunks().0);
         [Self(sums[0]), Self(sums[1])]
     }
     #[inline(always)]
@@ -117,7 +116,7 @@ fn plus_256<const PER_BYTE: usize>(pairs: __m256i, rows: &[[u8; 4]], numbers: &[
     }
 }
 
-/// Adds to sums of 8 rows each the products of at most [`TOGETHER`] times four numbers, of which `PER_BYTE` times four belong to four bytes.
+/// Adds to sums of 8 rows each the products of so few bytes that their sums fit in 16 bits.
 ///
 /// There is a variable for each sum, not an array: these are in registers whatever the compiler unrolls.
 #[inline(always)]
@@ -146,17 +145,16 @@ fn add_256<const PER_BYTE: usize>(
     }
 }
 
-/// Returns the sums of 8 rows each, of which `BYTES` times four bytes have sums in 16 bits.
+/// Returns the sums of 8 rows each, `TOGETHER` times four bytes of which have sums in 16 bits.
 #[inline(always)]
-fn sums_256<const PER_BYTE: usize, const BYTES: usize>(
+fn sums_256<const PER_BYTE: usize, const TOGETHER: usize>(
     bytes: &[[Bytes; 2]],
     numbers: &[[Numbers; PER_BYTE]],
 ) -> [__m256i; 4] {
-    const { assert!(PER_BYTE * BYTES == TOGETHER) };
     // SAFETY: see above.
     let mut sums = [unsafe { _mm256_setzero_si256() }; 4];
-    let (bytes, last) = bytes.as_chunks::<BYTES>();
-    let (numbers, last_numbers) = numbers.as_chunks::<BYTES>();
+    let (bytes, last) = bytes.as_chunks::<TOGETHER>();
+    let (numbers, last_numbers) = numbers.as_chunks::<TOGETHER>();
     for (bytes, numbers) in bytes.iter().zip(numbers) {
         sums = add_256(sums, bytes, numbers);
     }
@@ -172,12 +170,12 @@ impl sealed::Sealed for Avx2Integers {}
 impl Integers for Avx2Integers {
     #[inline(always)]
     fn of_halves(halves: &[[Bytes; 2]], numbers: &[[Numbers; 2]]) -> [Self; 2] {
-        let sums = sums_256::<2, 4>(halves, numbers);
+        let sums = sums_256::<2, HALVES>(halves, numbers);
         [Self(sums[0], sums[1]), Self(sums[2], sums[3])]
     }
     #[inline(always)]
     fn of_bytes(bytes: &[[Bytes; 2]], numbers: &[Numbers]) -> [Self; 2] {
-        let sums = sums_256::<1, 8>(bytes, numbers.as_chunks().0);
+        let sums = sums_256::<1, BYTES>(bytes, numbers.as_chunks().0);
         [Self(sums[0], sums[1]), Self(sums[2], sums[3])]
     }
     #[inline(always)]
