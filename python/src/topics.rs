@@ -183,9 +183,8 @@ impl Topics {
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         check_tokens(documents)?;
         let (num_topics, fold_in, pool) = (self.0.topics.totals.len(), FoldIn::default(), pool(threads)?);
-        // What is drawn is the same for each document: a document has the same topics wherever it stands.
         let of = |words: &Vec<(u32, u32)>| {
-            fold_in.chances(&self.0, 0, words).into_iter().map(|chance| chance as f32).collect::<Vec<_>>()
+            fold_in.chances(&self.0, words).into_iter().map(|chance| chance as f32).collect::<Vec<_>>()
         };
         let mixtures: Vec<f32> = py.detach(|| pool.install(|| documents.par_iter().flat_map_iter(of).collect()));
         PyArray1::from_vec(py, mixtures).reshape([documents.len(), num_topics])

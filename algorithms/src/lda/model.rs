@@ -104,8 +104,12 @@ impl Model {
     /// Returns the chance of a word in a topic that it has `count` tokens of.
     #[must_use]
     pub fn word_chance(&self, topic: usize, count: u32) -> f64 {
-        let beta = f64::from(self.topics.beta);
-        (f64::from(count) + beta) / (self.topics.totals[topic] as f64 + beta * self.topics.num_words as f64)
+        (f64::from(count) + f64::from(self.topics.beta)) / self.tokens_with_prior(topic)
+    }
+
+    /// Returns `n_k + V beta`.
+    pub(super) fn tokens_with_prior(&self, topic: usize) -> f64 {
+        self.topics.totals[topic] as f64 + f64::from(self.topics.beta) * self.topics.num_words as f64
     }
 
     /// Returns the chances of all topics in a document of the corpus, `[num_topics]`; those of the prior without words.

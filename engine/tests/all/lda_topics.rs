@@ -112,7 +112,7 @@ fn new_documents_are_given_their_topics_and_words_are_foreseen() {
     let model = last(&planted(1000, 7), Sampler::Dense, &config(FITTED), &settings(2), 60).model;
     let of_topic = |topic: usize| (0..20).map(|rank| ((topic * 30 + rank) as u32, 2)).collect::<Vec<_>>();
     for topic in 0..PLANTED {
-        let chances = FoldIn::default().chances(&model, topic as u64, &of_topic(topic));
+        let chances = FoldIn::default().chances(&model, &of_topic(topic));
         assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-9);
         let row = |fitted: usize| -> Vec<f64> {
             let count =
@@ -127,10 +127,7 @@ fn new_documents_are_given_their_topics_and_words_are_foreseen() {
     // A document without words, or with unknown words only, has the prior.
     for words in [&[][..], &[(WORDS as u32 + 5, 3)][..]] {
         assert!(
-            FoldIn::default()
-                .chances(&model, 0, words)
-                .iter()
-                .all(|&chance| (chance - 1.0 / FITTED as f64).abs() < 1e-9)
+            FoldIn::default().chances(&model, words).iter().all(|&chance| (chance - 1.0 / FITTED as f64).abs() < 1e-9)
         );
     }
     let test = by_document(&planted(200, 8));

@@ -73,10 +73,10 @@ impl TopicModel {
     #[must_use]
     pub fn mixtures(&self, documents: &[Vec<(u32, u32)>]) -> Vec<Vec<f32>> {
         let fold_in = FoldIn::default();
-        let mixture = |(at, words): (usize, &Vec<(u32, u32)>)| -> Vec<f32> {
-            fold_in.chances(&self.counts, at as u64, words).into_iter().map(|chance| chance as f32).collect()
+        let mixture = |words: &Vec<(u32, u32)>| -> Vec<f32> {
+            fold_in.chances(&self.counts, words).into_iter().map(|chance| chance as f32).collect()
         };
-        documents.par_iter().enumerate().map(mixture).collect()
+        documents.par_iter().map(mixture).collect()
     }
 }
 

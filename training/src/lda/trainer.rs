@@ -132,6 +132,8 @@ pub struct Drawer<S> {
     top_words: usize,
     /// For the coherence of topics, once the edges are gone.
     occurrences: Option<Occurrences>,
+    /// How documents to test on are folded in.
+    fold_in: FoldIn,
     sampler: PhantomData<fn() -> S>,
 }
 
@@ -163,7 +165,8 @@ impl<S: Counted> Trainer for Drawer<S> {
         counted.check(S::SAMPLER, topics)?;
         let capacities = (S::SAMPLER != Sampler::Dense).then(|| counted.capacities(topics));
         let (topics, top_words) = (options.topics, options.top_words);
-        Ok(Self { config, topics, tokens, capacities, top_words, occurrences: None, sampler: PhantomData })
+        let fold_in = FoldIn { level: settings.level, ..FoldIn::default() };
+        Ok(Self { config, topics, tokens, capacities, top_words, occurrences: None, fold_in, sampler: PhantomData })
     }
 
     fn resolved(&self, _: &Documents, options: &TopicOptions) -> TopicOptions {
@@ -231,7 +234,7 @@ impl<S: Counted> Trainer for Drawer<S> {
             return Ok(Metrics::new());
         }
         let model = model(engine);
-        let perplexity = FoldIn::default().perplexity(&model, &test.words, rayon::current_num_threads());
+        let perplexity = self.fold_in.perplexity(&model, &test.words, rayon::current_num_threads());
         Ok(Metrics::from([("test_perplexity".into(), perplexity)]))
     }
 
