@@ -82,22 +82,13 @@ impl Corpus {
         let bound = split::bound(holdout)?;
         let Dataset { edges, left_names, right_names } = self.data;
         let held: Vec<bool> = left_names.iter().map(|name| xxh3_64_with_seed(name.as_bytes(), seed) < bound).collect();
-        let mut parts = [false, true].map(|part| {
-            let ids: Vec<u32> = (0..edges.num_left as u32).filter(|&id| held[id as usize] == part).collect();
-            let list = EdgeList { num_left: ids.len(), num_right: edges.num_right, ..EdgeList::default() };
-            Dataset { edges: list, left_names: left_names.reorder(&ids), right_names: right_names.clone() }
-        });
-        let (mut new_ids, mut next) = (Vec::with_capacity(held.len()), [0, 0]);
-        for &part in &held {
-            new_ids.push(next[usize::from(part)]);
-            next[usize::from(part)] += 1;
-        }
-        for ((&left, &right), &count) in edges.left.iter().zip(&edges.right).zip(&edges.data) {
-            parts[usize::from(held[left as usize])].edges.push(new_ids[left as usize], right, count);
-        }
-        split::check_parts(holdout, parts.each_ref().map(|part| &part.edges))?;
-        let [train, test] = parts.map(Self::new);
-        Ok((train, test))
+        let [train, test] = edges.parts_by_left(&held);
+        split::check_parts(holdout, [&train, &test])?;
+        let named = |(edges, part): (EdgeList<u32>, bool)| {
+            let ids: Vec<u32> = (0..).zip(&held).filter(|(_, held)| **held == part).map(|(id, _)| id).collect();
+            Self::new(Dataset { edges, left_names: left_names.reorder(&ids), right_names: right_names.clone() })
+        };
+        Ok((named((train, false)), named((test, true))))
     }
 
     /// Renumbers words as in `known`, and leaves out the others: see [`Dataset::with_right_names`]. Returns also how

@@ -1,10 +1,9 @@
 //! Train/test split of ratings.
 
-use std::ops::Range;
-
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use megagrid_partition::EdgeList;
+use megagrid_partition::parallel::{fill, map};
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
 
 use crate::{Dataset, Dictionary, Error, Share};
 
@@ -29,17 +28,14 @@ pub fn split(ratings: &Dataset<f32>, holdout: f64, seed: u64) -> Result<(Dataset
     let bound = bound(holdout)?;
     let left_hashes = hashes(&ratings.left_names, seed);
     let right_hashes = hashes(ratings.right_names(), !seed);
-    let (mut train, mut test) = (empty_like(&ratings.edges), empty_like(&ratings.edges));
-    let ends = ratings.edges.left.iter().zip(&ratings.edges.right);
-    for ((&left, &right), &rating) in ends.zip(&ratings.edges.data) {
-        let pair = [left_hashes[left as usize], right_hashes[right as usize]];
-        let part = if xxh3_64(bytemuck::cast_slice(&pair)) < bound { &mut test } else { &mut train };
-        part.push(left, right, rating);
-    }
-    check_parts(holdout, [&train, &test])?;
-    let named =
-        |edges| Dataset { edges, left_names: ratings.left_names.clone(), right_names: ratings.right_names.clone() };
-    Ok((named(train), named(test)))
+    let EdgeList { left, right, .. } = &ratings.edges;
+    let is_test = fill(ratings.edges.num_edges(), |edge| {
+        let pair = [left_hashes[left[edge] as usize], right_hashes[right[edge] as usize]];
+        xxh3_64(bytemuck::cast_slice(&pair)) < bound
+    });
+    let [train, test] = parts(ratings, &is_test);
+    check_parts(holdout, [&train.edges, &test.edges])?;
+    Ok((train, test))
 }
 
 /// Splits off some ratings of each user: those that follow from the seed and the names of their two ends, or with times the latest,
@@ -60,74 +56,67 @@ pub fn split_by_user(
     if let Some(times) = times.filter(|times| times.len() != edges.num_edges()) {
         return Err(Error::Times { times: times.len(), num_edges: edges.num_edges() });
     }
-    let (order, mut pairs) = pairs(ratings, times, seed)?;
-    pairs.sort_by(|a, b| a.user.cmp(&b.user).then(b.time.total_cmp(&a.time)).then(a.hash.cmp(&b.hash)));
+    let hashes = [(&ratings.left_names, !seed), (ratings.right_names(), seed)].map(|(names, seed)| hashes(names, seed));
+    let pick = |user: usize, items: &[u32], edges: &[u32]| {
+        let (mut begin, of_user) = (0, hashes[0][user]);
+        let pair = |same: &[u32]| {
+            let item = same[0] as usize;
+            let edges = &edges[begin..begin + same.len()];
+            begin += same.len();
+            let time = |times: &[f64]| edges.iter().map(|&edge| times[edge as usize]).fold(f64::NEG_INFINITY, f64::max);
+            let hash = xxh3_64(bytemuck::cast_slice(&[of_user, hashes[1][item]]));
+            Pair { hash, time: times.map_or(0.0, time), edges }
+        };
+        let mut pairs: Vec<Pair<'_>> = items.chunk_by(|a, b| a == b).map(pair).collect();
+        pairs.sort_by(|a, b| b.time.total_cmp(&a.time).then(a.hash.cmp(&b.hash)));
+        pairs.truncate(share.of(pairs.len()));
+        pairs.iter().flat_map(|pair| pair.edges.iter().copied()).collect::<Vec<u32>>()
+    };
     let mut is_test = vec![false; edges.num_edges()];
-    for of_user in pairs.chunk_by(|a, b| a.user == b.user) {
-        let taken = of_user[..share.of(of_user.len())].iter();
-        taken.flat_map(|pair| &order[pair.edges.clone()]).for_each(|&edge| is_test[edge as usize] = true);
-    }
+    each_user(edges, pick)?.iter().flatten().for_each(|&edge| is_test[edge as usize] = true);
     if !is_test.contains(&true) {
         return Err(none_tested(share, edges));
     }
-    let part = |which: bool| {
-        let mut part = empty_like(edges);
-        let taken = (0..is_test.len()).filter(|&edge| is_test[edge] == which);
-        taken.for_each(|edge| part.push(edges.left[edge], edges.right[edge], edges.data[edge]));
-        let (left_names, right_names) = (ratings.left_names.clone(), ratings.right_names.clone());
-        Dataset { edges: part, left_names, right_names }
-    };
-    Ok([false, true].map(part))
+    Ok(parts(ratings, &is_test))
 }
 
-/// A user and an item, with all ratings of the one by the other.
-struct Pair {
-    user: u32,
+/// Deals ratings to those to train on and those to test on, which keep all vertices.
+fn parts(ratings: &Dataset<f32>, is_test: &[bool]) -> [Dataset<f32>; 2] {
+    let named =
+        |edges| Dataset { edges, left_names: ratings.left_names.clone(), right_names: ratings.right_names.clone() };
+    ratings.edges.parts(is_test).map(named)
+}
+
+/// An item, with all ratings of it by one user.
+struct Pair<'e> {
     /// Follows from the seed and both names.
     hash: u64,
     /// The latest.
     time: f64,
-    /// Where its ratings are in the order.
-    edges: Range<usize>,
+    edges: &'e [u32],
 }
 
-/// Returns the ratings in an order in which those of a pair stand together, and the pairs.
-fn pairs(ratings: &Dataset<f32>, times: Option<&[f64]>, seed: u64) -> Result<(Vec<u32>, Vec<Pair>), Error> {
-    let [left_hashes, right_hashes] =
-        [(&ratings.left_names, !seed), (ratings.right_names(), seed)].map(|(names, seed)| hashes(names, seed));
-    let ends = |edge: u32| (ratings.edges.left[edge as usize], ratings.edges.right[edge as usize]);
-    let mut order: Vec<u32> = (0..num_edges(&ratings.edges)?).collect();
-    order.sort_unstable_by_key(|&edge| (ends(edge), edge));
-    let mut begin = 0;
-    let pair = |edges: &[u32]| {
-        let (user, item) = ends(edges[0]);
-        let hash = xxh3_64(bytemuck::cast_slice(&[left_hashes[user as usize], right_hashes[item as usize]]));
-        let time = |times: &[f64]| edges.iter().map(|&edge| times[edge as usize]).fold(f64::NEG_INFINITY, f64::max);
-        let at = begin..begin + edges.len();
-        begin = at.end;
-        Pair { user, hash, time: times.map_or(0.0, time), edges: at }
+/// Returns what `task` makes of each user, the items that they rated, ascending, and the ratings' places among all. Runs on all threads.
+fn each_user<R: Send>(
+    edges: &EdgeList<f32>,
+    task: impl Fn(usize, &[u32], &[u32]) -> R + Sync,
+) -> Result<Vec<R>, Error> {
+    let num_edges: u32 = edges.num_edges().try_into().map_err(|_| Error::HoldoutSize(edges.num_edges()))?;
+    let (left, right) = (edges.left.clone(), edges.right.clone());
+    let (num_left, num_right) = (edges.num_left, edges.num_right);
+    let places = EdgeList { num_left, num_right, square: false, left, right, data: (0..num_edges).collect() };
+    let by_user = GroupedEdges::new(places, &[Side::Left]);
+    let of_user = |user: usize| {
+        let mut made = None;
+        let visit = &mut |items: &[u32], places: &[u32]| made = Some(task(user, items, places));
+        by_user.visit_rows(Side::Left, user..user + 1, visit).map_err(Error::Edges)?;
+        Ok(made)
     };
-    let pairs = order.chunk_by(|&a, &b| ends(a) == ends(b)).map(pair).collect();
-    Ok((order, pairs))
-}
-
-fn num_edges(edges: &EdgeList<f32>) -> Result<u32, Error> {
-    let num_edges = edges.num_edges();
-    num_edges.try_into().map_err(|_| Error::HoldoutSize(num_edges))
+    map(num_left, of_user).into_iter().filter_map(Result::transpose).collect()
 }
 
 fn none_tested(share: Share, edges: &EdgeList<f32>) -> Error {
     Error::HoldoutPerUser { share: share.to_string(), num_edges: edges.num_edges() }
-}
-
-/// Returns how many items each user has rated.
-fn items_of_users(edges: &EdgeList<f32>) -> Vec<usize> {
-    let mut pairs: Vec<(u32, u32)> = edges.left.iter().copied().zip(edges.right.iter().copied()).collect();
-    pairs.sort_unstable();
-    pairs.dedup();
-    let mut num_items = vec![0; edges.num_left];
-    pairs.iter().for_each(|&(user, _)| num_items[user as usize] += 1);
-    num_items
 }
 
 /// Splits whole users off, who follow from the seed and their names, and then some ratings of each of them, as [`split_by_user`] does.
@@ -148,7 +137,8 @@ pub fn split_users(
 ) -> Result<[Dataset<f32>; 3], Error> {
     users.check()?;
     share.check()?;
-    let (hashes, num_items) = (hashes(&ratings.left_names, seed), items_of_users(&ratings.edges));
+    let hashes = hashes(&ratings.left_names, seed);
+    let num_items = each_user(&ratings.edges, |_, items, _| items.chunk_by(|a, b| a == b).count())?;
     let is_testable = |&user: &u32| share.of(num_items[user as usize]) > 0;
     let mut drawn: Vec<u32> = (0..ratings.edges.num_left as u32).filter(is_testable).collect();
     if drawn.is_empty() {
@@ -190,11 +180,6 @@ pub(crate) fn check_parts<T>(holdout: f64, parts: [&EdgeList<T>; 2]) -> Result<(
 
 fn hashes(names: &Dictionary, seed: u64) -> Vec<u64> {
     names.iter().map(|name| xxh3_64_with_seed(name.as_bytes(), seed)).collect()
-}
-
-fn empty_like(edges: &EdgeList<f32>) -> EdgeList<f32> {
-    let (num_left, num_right, square) = (edges.num_left, edges.num_right, edges.square);
-    EdgeList { num_left, num_right, square, ..EdgeList::default() }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod grouped;
 mod ids;
 pub mod parallel;
 mod partitioning;
+mod parts;
 mod quality;
 mod relabel;
 mod replicas;

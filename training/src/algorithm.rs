@@ -41,6 +41,8 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     const ADVICE: &'static str;
     /// Worse evaluations in a row on test data that end a run, if nothing is said.
     const PATIENCE: u64 = 5;
+    /// After how many iterations it is tested on test data, if nothing is said: where a test takes as long as an iteration, after several.
+    const TEST_EVERY: u64 = 1;
     /// What can be tuned; beside these, `workers` and, where it is named here, `slack`.
     const KNOBS: &'static [Knob] = &[];
     /// What it is trained on.

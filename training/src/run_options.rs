@@ -67,13 +67,13 @@ pub struct RunOptions {
     #[arg(long, value_name = "LEVEL")]
     #[serde(serialize_with = "level_name")]
     pub vector: Option<Level>,
-    /// Worse evaluations in a row on test data that end the run, whose model is that of the best iteration; 0: it goes on, and
+    /// Worse evaluations in a row on test data that end the run, whose model is that of the best iteration evaluated; 0: it goes on, and
     /// its last iteration is the model [default: 5, with blockpg 0].
     #[arg(long, value_name = "N")]
     pub patience: Option<u64>,
     /// Measure the exact objective, and the error on test data, after every N iterations only. By default the objective is measured
-    /// at the end, or where a tolerance needs it, and the error on test data after each; in between, running values tell how it
-    /// goes: what steps found before they changed it. With slack workers go on from one iteration to the next, and only after every
+    /// at the end, or where a tolerance needs it, and the error on test data after each (lda: after every 10th); in between, running
+    /// values tell how it goes: what steps found before they changed it. With slack workers go on from one iteration to the next, and only after every
     /// N all meet, so that anything can be measured or saved [default: 4 times the clocks by which workers may be apart].
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub evaluate_every: u64,

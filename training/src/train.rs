@@ -306,9 +306,10 @@ impl<A: Algorithm> Session<'_, A> {
         let begin = Instant::now();
         let iteration = report.iteration;
         let is_last = iteration == leg.until && leg.is_last;
-        let is_asked = is_last || self.every > 0 && iteration / self.every > done / self.every;
+        let is_at = |every: u64| iteration / every > done / every;
+        let is_asked = is_last || self.every > 0 && is_at(self.every);
         let is_due = is_asked || self.every == 0 && self.options.tolerance() > 0.0 || pause.is_due();
-        let found = pause.look(is_due, is_asked || self.every == 0)?;
+        let found = pause.look(is_due, is_asked || self.every == 0 && is_at(A::TEST_EVERY))?;
         let outcome = if self.processes.is_first() { self.judge(iteration, &found, pause, leg) } else { Ok(None) };
         self.record.add(report, found.objective, found.metrics, begin.elapsed().as_secs_f64());
         outcome

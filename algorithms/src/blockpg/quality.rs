@@ -1,5 +1,7 @@
 //! How well scores tell the labels of samples.
 
+use rayon::slice::ParallelSliceMut;
+
 use super::certificate::log_loss;
 
 /// How well scores tell labels.
@@ -77,11 +79,11 @@ pub fn likeliest(scores: &[f64]) -> usize {
 
 /// Returns the area under the receiver operating characteristic, by ranks (Mann and Whitney).
 fn auc(scores: &[f64], labels: &[f32]) -> f64 {
-    let mut order: Vec<usize> = (0..scores.len()).collect();
-    order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]));
+    let mut order: Vec<(f64, bool)> = scores.iter().zip(labels).map(|(&score, &label)| (score, label > 0.0)).collect();
+    order.par_sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (mut positives, mut rank_sum, mut below) = (0.0, 0.0, 0.0);
-    for tied in order.chunk_by(|&a, &b| scores[a] == scores[b]) {
-        let here = tied.iter().filter(|&&sample| labels[sample] > 0.0).count() as f64;
+    for tied in order.chunk_by(|a, b| a.0 == b.0) {
+        let here = tied.iter().filter(|(_, is_positive)| *is_positive).count() as f64;
         rank_sum += here * (below + (tied.len() as f64 + 1.0) / 2.0);
         positives += here;
         below += tied.len() as f64;

@@ -1,5 +1,7 @@
 //! The trained model: counts of words and documents, priors, and what follows from them.
 
+use megagrid_partition::parallel::{consume, fill};
+
 use super::counts::TopicCounts;
 use super::likelihood::Vertices;
 use super::program::Topics;
@@ -26,29 +28,45 @@ pub struct SparseCounts {
     pub counts: Vec<u32>,
 }
 
+/// Rows of a piece of work.
+const ROWS: usize = 512;
+
 impl SparseCounts {
-    /// Copies the counts of vertices; `numbers` says what number each topic gets, if any, `[num_topics]`.
-    fn new<'v, S: TopicCounts + ?Sized>(numbers: &[Option<u16>], vertices: &Vertices<impl Fn(usize) -> &'v S>) -> Self {
+    /// Copies the counts of vertices, on all threads; `numbers` says what number each topic gets, if any, `[num_topics]`.
+    fn new<'v, S: TopicCounts + ?Sized>(
+        numbers: &[Option<u16>],
+        vertices: &Vertices<impl Fn(usize) -> &'v S + Sync>,
+    ) -> Self {
         // Counted first: a list that grows takes up to three times its bytes.
-        let mut num_entries = 0;
-        for id in 0..vertices.len {
-            (vertices.counts)(id).each(numbers.len(), |topic, _| num_entries += usize::from(numbers[topic].is_some()));
-        }
-        let (topics, counts) = (Vec::with_capacity(num_entries), Vec::with_capacity(num_entries));
-        let mut table = Self { offsets: Vec::with_capacity(vertices.len + 1), topics, counts };
-        table.offsets.push(0);
-        let mut row = Vec::new();
-        for id in 0..vertices.len {
-            row.clear();
-            (vertices.counts)(id).each(numbers.len(), |topic, count| {
-                row.extend(numbers[topic].map(|number| (number, count)));
-            });
-            row.sort_unstable_by_key(|entry| entry.0);
-            table.topics.extend(row.iter().map(|entry| entry.0));
-            table.counts.extend(row.iter().map(|entry| entry.1));
-            table.offsets.push(table.topics.len());
-        }
-        table
+        let lens = fill(vertices.len, |id| {
+            let mut len = 0;
+            each_kept((vertices.counts)(id), numbers, |_, _| len += 1);
+            len
+        });
+        let mut offsets = vec![0];
+        offsets.extend(lens.iter().scan(0, |end, len| {
+            *end += len;
+            Some(*end)
+        }));
+        let num_entries: usize = lens.iter().sum();
+        let (mut topics, mut counts) = (vec![0; num_entries], vec![0; num_entries]);
+        let mut rest = (&mut topics[..], &mut counts[..]);
+        let room = |first: usize| {
+            let last = (first + ROWS).min(vertices.len);
+            let (topics, counts) = std::mem::take(&mut rest);
+            let at = offsets[last] - offsets[first];
+            let ((topics, later_topics), (counts, later_counts)) = (topics.split_at_mut(at), counts.split_at_mut(at));
+            rest = (later_topics, later_counts);
+            (first..last, topics.iter_mut().zip(counts))
+        };
+        consume((0..vertices.len).step_by(ROWS).map(room).collect(), |(rows, mut room)| {
+            let mut row = Row { occurs: vec![0; numbers.len().div_ceil(64)], counts: vec![0; numbers.len()] };
+            for id in rows {
+                each_kept((vertices.counts)(id), numbers, |topic, count| row.set(topic, count));
+                row.take(|entry| room.next().into_iter().for_each(|(topic, count)| (*topic, *count) = entry));
+            }
+        });
+        Self { offsets, topics, counts }
     }
 
     /// Returns the number of rows.
@@ -83,22 +101,60 @@ impl SparseCounts {
     }
 }
 
+/// Puts the topics of a row in order.
+struct Row {
+    /// A bit for each topic.
+    occurs: Vec<u64>,
+    /// Those of topics whose bit is set.
+    counts: Vec<u32>,
+}
+
+impl Row {
+    fn set(&mut self, topic: u16, count: u32) {
+        self.occurs[usize::from(topic) / 64] |= 1 << (topic % 64);
+        self.counts[usize::from(topic)] = count;
+    }
+
+    /// Calls `visit` with the topics, ascending, and their counts; nothing is left.
+    fn take(&mut self, mut visit: impl FnMut((u16, u32))) {
+        for (word, bits) in self.occurs.iter_mut().enumerate() {
+            while *bits != 0 {
+                let topic = 64 * word + bits.trailing_zeros() as usize;
+                *bits &= *bits - 1;
+                visit((topic as u16, self.counts[topic]));
+            }
+        }
+    }
+}
+
+/// Calls `visit` with the number of each topic that is kept and occurs at a vertex, and how often.
+#[inline]
+fn each_kept<S: TopicCounts + ?Sized>(counts: &S, numbers: &[Option<u16>], mut visit: impl FnMut(u16, u32)) {
+    counts.each(numbers.len(), |topic, count| {
+        if let Some(number) = numbers[topic] {
+            visit(number, count);
+        }
+    });
+}
+
 impl Model {
     /// Takes the model out of vertices, without the topics that were given up.
     pub fn new<'v, D: TopicCounts + ?Sized, W: TopicCounts + ?Sized>(
         topics: &Topics,
-        documents: &Vertices<impl Fn(usize) -> &'v D>,
-        words: &Vertices<impl Fn(usize) -> &'v W>,
+        documents: &Vertices<impl Fn(usize) -> &'v D + Sync>,
+        words: &Vertices<impl Fn(usize) -> &'v W + Sync>,
     ) -> Self {
-        let kept: Vec<usize> = (0..topics.num_topics()).filter(|&topic| topics.is_kept(topic)).collect();
-        // Of those that were given up rounding may have drawn one token in millions, which is left out.
-        let mut numbers = vec![None; topics.num_topics()];
-        kept.iter().zip(0..).for_each(|(&topic, number)| numbers[topic] = Some(number));
-        Self {
-            topics: topics.only(&kept),
-            words: SparseCounts::new(&numbers, words),
-            documents: SparseCounts::new(&numbers, documents),
-        }
+        let documents = SparseCounts::new(&numbers(topics), documents);
+        Self { documents, ..Self::of_words(topics, words) }
+    }
+
+    /// The same without documents: all that new ones need.
+    pub fn of_words<'v, W: TopicCounts + ?Sized>(
+        topics: &Topics,
+        words: &Vertices<impl Fn(usize) -> &'v W + Sync>,
+    ) -> Self {
+        let words = SparseCounts::new(&numbers(topics), words);
+        Self { topics: topics.only(&kept(topics)), words, documents: SparseCounts::default() }
     }
 
     /// Returns the chance of a word in a topic that it has `count` tokens of.
@@ -141,6 +197,19 @@ impl Model {
         }
         words
     }
+}
+
+/// Returns the topics that were not given up.
+fn kept(topics: &Topics) -> Vec<usize> {
+    (0..topics.num_topics()).filter(|&topic| topics.is_kept(topic)).collect()
+}
+
+/// Returns the number of each topic among those that were not given up. Of others rounding may have drawn one token in millions, which is left
+/// out.
+fn numbers(topics: &Topics) -> Vec<Option<u16>> {
+    let mut numbers = vec![None; topics.num_topics()];
+    kept(topics).into_iter().zip(0..).for_each(|(topic, number)| numbers[topic] = Some(number));
+    numbers
 }
 
 /// Returns `(n_k + alpha_k) / (n + A)` for each topic.

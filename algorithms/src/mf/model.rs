@@ -1,5 +1,6 @@
 //! What both forms share: the objective, measured, and the trained model.
 
+use megagrid_partition::parallel::{each_chunk, fill};
 use megagrid_stages::kernels::dot;
 use megagrid_stages::{Combine, Context, Exchange, GlobalSync, Program, Read, Vertex, mode};
 
@@ -98,31 +99,20 @@ pub struct Model {
     pub item_biases: Vec<f32>,
 }
 
+/// Rows of a piece of work.
+const ROWS: usize = 1024;
+
 impl Model {
-    /// Takes the model out of rows, by id.
+    /// Takes the model out of the rows of so many users and items, by id, on all threads.
     pub fn new<'r>(
         config: &Config,
         mean: f32,
-        users: impl Iterator<Item = &'r [f32]>,
-        items: impl Iterator<Item = &'r [f32]>,
+        users: (usize, impl Fn(usize) -> &'r [f32] + Sync),
+        items: (usize, impl Fn(usize) -> &'r [f32] + Sync),
     ) -> Self {
-        let mut model = Self {
-            dims: config.dims,
-            mean,
-            users: Vec::new(),
-            items: Vec::new(),
-            user_biases: Vec::new(),
-            item_biases: Vec::new(),
-        };
-        for row in users {
-            model.users.extend_from_slice(&row[..config.dims]);
-            model.user_biases.extend(config.biases.then(|| row[config.dims]));
-        }
-        for row in items {
-            model.items.extend_from_slice(&row[..config.dims]);
-            model.item_biases.extend(config.biases.then(|| row[config.dims + 1]));
-        }
-        model
+        let (users, user_biases) = factors(config, users, config.dims);
+        let (items, item_biases) = factors(config, items, config.dims + 1);
+        Self { dims: config.dims, mean, users, items, user_biases, item_biases }
     }
 
     /// Predicts a rating: the mean, the product of the factors and the biases.
@@ -139,6 +129,19 @@ impl Model {
     }
 }
 
+/// Copies factors out of rows, and the biases, if there are any, that stand at a place of each.
+fn factors<'r>(
+    &Config { dims, biases, .. }: &Config,
+    (len, row): (usize, impl Fn(usize) -> &'r [f32] + Sync),
+    bias: usize,
+) -> (Vec<f32>, Vec<f32>) {
+    let mut factors = vec![0.0; len * dims];
+    each_chunk(&mut factors, ROWS * dims, |at, factors| {
+        factors.chunks_exact_mut(dims).zip(at * ROWS..).for_each(|(to, id)| to.copy_from_slice(&row(id)[..dims]));
+    });
+    (factors, if biases { fill(len, |id| row(id)[bias]) } else { Vec::new() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,8 +151,7 @@ mod tests {
         let config = Config { dims: 2, biases: true, ..Config::default() };
         // Factors, then the bias of a user beside a one, and of an item behind it; then padding.
         let (users, items) = ([[1.0, 2.0, 0.5, 1.0, 9.0], [3.0, -1.0, 0.25, 1.0, 9.0]], [[0.5, 4.0, 1.0, -2.0, 9.0]]);
-        let [users, items] = [&users[..], &items].map(|rows| rows.iter().map(|row| &row[..]));
-        let model = Model::new(&config, 3.0, users, items);
+        let model = Model::new(&config, 3.0, (2, |user| &users[user][..]), (1, |item| &items[item][..]));
         assert_eq!(model.predict(0, 0), 3.0 + (0.5 + 8.0) + 0.5 - 2.0);
         assert_eq!(model.predict(1, 0), 3.0 + (1.5 - 4.0) + 0.25 - 2.0);
         let model = Model { user_biases: Vec::new(), item_biases: Vec::new(), ..model };

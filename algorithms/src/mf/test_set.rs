@@ -1,7 +1,7 @@
 //! Ratings to test on, and the error of a model on them.
 
 use megagrid_stages::kernels::dot;
-use megagrid_stages::simd::{Kernel, Level};
+use megagrid_stages::simd::{Kernel, Level, prefetch};
 
 use super::Config;
 
@@ -60,6 +60,9 @@ impl<'r, U: Fn(usize) -> &'r [f32], I: Fn(usize) -> &'r [f32]> Rows<U, I> {
     }
 }
 
+/// Ratings from which on rows are fetched: items of a user are anywhere in memory.
+const AHEAD: usize = 8;
+
 struct SquaredErrors<'s, R> {
     rows: &'s R,
     ratings: &'s [(u32, u32, f32)],
@@ -72,7 +75,12 @@ impl<'r, U: Fn(usize) -> &'r [f32], I: Fn(usize) -> &'r [f32]> Kernel for Square
     fn run(self) -> f64 {
         let Rows { mean, users, items, .. } = self.rows;
         let mut sum = 0.0;
-        for &(user, item, rating) in self.ratings {
+        for (at, &(user, item, rating)) in self.ratings.iter().enumerate() {
+            if let Some(&(user, item, _)) = self.ratings.get(at + AHEAD) {
+                for row in [users(user as usize), items(item as usize)] {
+                    prefetch(row.as_ptr(), size_of_val(row));
+                }
+            }
             sum += f64::from(rating - mean - dot(users(user as usize), items(item as usize))).powi(2);
         }
         sum

@@ -55,18 +55,21 @@ impl<'v, V: Vertex> Vertices<'v, V> {
 
     /// Views a vertex's synced data. Rows have their padding.
     #[must_use]
+    #[inline]
     pub fn sync(&self, id: usize) -> &V::Sync {
         self.rows.sync.view(self.order.row(id))
     }
 
     /// Views a vertex's master data.
     #[must_use]
+    #[inline]
     pub fn master(&self, id: usize) -> &V::Master {
         self.rows.master.view(self.order.row(id))
     }
 
     /// Views a vertex's mirror data.
     #[must_use]
+    #[inline]
     pub fn mirror(&self, id: usize) -> &V::Mirror {
         self.rows.mirror.view(self.order.row(id))
     }

@@ -75,8 +75,7 @@ impl Alternating {
     fn factors(&self, engine: &Engine<Als>, num_users: usize) -> Model {
         let config = mf::Config { dims: self.config.dims, biases: false, ..Default::default() };
         let (users, items) = (engine.on(Left), engine.on(Right));
-        let rows = (0..num_users).map(|user| users.sync(user));
-        Model::new(&config, 0.0, rows, (0..items.len()).map(|item| items.sync(item)))
+        Model::new(&config, 0.0, (num_users, |user| users.sync(user)), (items.len(), |item| items.sync(item)))
     }
 }
 

@@ -27,10 +27,11 @@ impl Samples {
     }
 
     /// Returns the line that calibrates the scores of each model; none where that is not asked for.
-    pub(super) fn calibration(&self, linear: &Linear) -> Vec<Calibration> {
-        let Some(test) = self.test.as_ref().filter(|_| self.calibrate) else { return Vec::new() };
+    pub(super) fn calibration(&self, linear: &Linear) -> Result<Vec<Calibration>, Error> {
+        let Some(test) = self.test.as_ref().filter(|_| self.calibrate) else { return Ok(Vec::new()) };
         let line = |(model, &intercept): (usize, &f64)| {
-            Calibration::fit(&test.scores(linear.of(model), intercept), &self.signs_of(model, &test.labels))
+            let scores = test.scores(linear.of(model), intercept)?;
+            Ok(Calibration::fit(&scores, &self.signs_of(model, &test.labels)))
         };
         linear.intercepts.iter().enumerate().map(line).collect()
     }

@@ -123,17 +123,13 @@ impl Linear {
             normalize(&mut samples.data.edges);
         }
         let unseen = Unseen::new(samples, &self.features, &self.classes)?;
-        Ok((self.scores_of(&unseen), unseen.labels))
+        Ok((self.scores_of(&unseen)?, unseen.labels))
     }
 
-    pub(super) fn scores_of(&self, unseen: &Unseen) -> Vec<f64> {
-        let models = self.intercepts.len();
-        let mut scores = vec![0.0; models * unseen.num_samples()];
-        for (model, &intercept) in self.intercepts.iter().enumerate() {
-            let of = unseen.scores(self.of(model), intercept);
-            of.into_iter().enumerate().for_each(|(sample, score)| scores[sample * models + model] = score);
-        }
-        scores
+    fn scores_of(&self, unseen: &Unseen) -> Result<Vec<f64>, Error> {
+        let of_model = |(model, &intercept): (usize, &f64)| unseen.scores(self.of(model), intercept);
+        let of_models: Vec<_> = self.intercepts.iter().enumerate().map(of_model).collect::<Result<_, _>>()?;
+        Ok(by_sample(of_models))
     }
 
     /// Returns the chances of the classes by the scores of a sample: their logistic functions, or of classes that were fitted together their
@@ -201,20 +197,12 @@ impl Linear {
     /// Compares the scores of samples with their classes.
     #[must_use]
     pub fn quality(&self, scores: &[f64], labels: &[u32]) -> Quality {
-        if self.classes.len() == 2 {
-            let signs: Vec<f32> = labels.iter().map(|&label| if label == 1 { 1.0 } else { -1.0 }).collect();
-            return Quality::new(scores, &signs);
-        }
-        Quality::of_classes(scores, self.classes.len(), labels, self.log_chances())
+        quality(scores, self.classes.len(), labels, self.log_chances())
     }
 
     /// Returns what a record says of samples to test on.
-    pub(super) fn tested(&self, test: &Unseen) -> Metrics {
-        let Quality { auc, log_loss, accuracy } = self.quality(&self.scores_of(test), &test.labels);
-        let mut metrics = Metrics::from([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
-        // A test of one class only has none, and a record takes numbers only.
-        metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
-        metrics
+    pub(super) fn tested(&self, test: &Unseen) -> Result<Metrics, Error> {
+        Ok(metrics(self.quality(&self.scores_of(test)?, &test.labels)))
     }
 
     /// Returns the features of a model with the `number` largest weights, the largest first.
@@ -226,6 +214,33 @@ impl Linear {
         order.truncate(number);
         order
     }
+}
+
+/// Puts the scores of each model, `[models][samples]`, sample by sample: `[samples, models]`.
+pub(super) fn by_sample(mut of_models: Vec<Vec<f64>>) -> Vec<f64> {
+    if of_models.len() == 1 {
+        return of_models.swap_remove(0);
+    }
+    let num_samples = of_models.first().map_or(0, Vec::len);
+    (0..num_samples).flat_map(|sample| of_models.iter().map(move |scores| scores[sample])).collect()
+}
+
+/// Compares scores, `[samples, models]`, with the places of the samples' classes; `logs` makes of the scores of more than two classes the
+/// logarithms of their chances.
+pub(super) fn quality(scores: &[f64], classes: usize, labels: &[u32], logs: fn(&[f64]) -> Vec<f64>) -> Quality {
+    if classes == 2 {
+        let signs: Vec<f32> = labels.iter().map(|&label| if label == 1 { 1.0 } else { -1.0 }).collect();
+        return Quality::new(scores, &signs);
+    }
+    Quality::of_classes(scores, classes, labels, logs)
+}
+
+/// Returns what a record says of samples to test on.
+pub(super) fn metrics(Quality { auc, log_loss, accuracy }: Quality) -> Metrics {
+    let mut metrics = Metrics::from([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
+    // A test of one class only has none, and a record takes numbers only.
+    metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
+    metrics
 }
 
 fn logistic(score: f64) -> f64 {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bincode::Options;
-use megagrid_algorithms::blockpg::{Certificate, Config, Fit, mean_loss};
+use megagrid_algorithms::blockpg::{Certificate, Config, Fit, log_chances, mean_loss};
 use megagrid_datasets::Labels;
 use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
@@ -12,7 +12,7 @@ use megagrid_stages::{Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
 use super::data::Samples;
-use super::model::Linear;
+use super::model::{self, Linear, by_sample, quality};
 use super::newton::{self, NewtonSolver};
 use super::options::LinearOptions;
 use super::solver::{Begin, Solver};
@@ -122,6 +122,8 @@ struct Fitter<S> {
     labels: Vec<f32>,
     /// Models that are fitted.
     fitted: Vec<Fitted>,
+    /// Their scores of the samples to test on, as far as those were asked for.
+    tested: Vec<Vec<f64>>,
     /// The loss of weights 0.
     at_zero: f64,
     /// Relative duality gap that ends a leg.
@@ -171,6 +173,7 @@ impl<S: Solver> Trainer for Fitter<S> {
             start: samples.first_weights(),
             labels: samples.signs(0),
             fitted: Vec::new(),
+            tested: Vec::new(),
             at_zero: samples.total_weight() * std::f64::consts::LN_2,
             tolerance: options.tolerance,
             ended: Vec::new(),
@@ -244,17 +247,23 @@ impl<S: Solver> Trainer for Fitter<S> {
         if engine.plan().processes.this > 0 {
             return Ok(Metrics::new());
         }
+        let scores = |weights: &[f64]| {
+            let intercept = samples.intercept.map_or(0.0, |feature| weights[feature]);
+            test.scores(&weights[..samples.features.len()], intercept)
+        };
+        for model in &self.fitted[self.tested.len()..] {
+            self.tested.push(scores(&model.weights)?);
+        }
+        let now = scores(&S::weights(engine))?;
         let mut metrics = Metrics::new();
         if samples.num_models() > 1 {
-            let (weights, signs) = (S::weights(engine), samples.signs_of(self.fitted.len(), &test.labels));
-            let intercept = samples.intercept.map_or(0.0, |feature| weights[feature]);
-            metrics.insert(CLASS_TESTED_BY.into(), mean_loss(&test.scores(&weights, intercept), &signs));
+            let signs = samples.signs_of(self.fitted.len(), &test.labels);
+            metrics.insert(CLASS_TESTED_BY.into(), mean_loss(&now, &signs));
         }
-        if self.fitted.len() + 1 < samples.num_models() {
-            return Ok(metrics);
+        if self.fitted.len() + 1 == samples.num_models() {
+            let all = by_sample(self.tested.iter().cloned().chain([now]).collect());
+            metrics.extend(model::metrics(quality(&all, samples.labels.classes.len(), &test.labels, log_chances)));
         }
-        let model = self.model(samples, engine)?;
-        metrics.extend(model.tested(test));
         Ok(metrics)
     }
 
@@ -353,7 +362,7 @@ impl<S: Solver> Trainer for Fitter<S> {
             }
         }
         model.certificate = model.path.last().map(|(_, certificate)| *certificate);
-        model.calibrate(samples.calibration(model));
+        model.calibrate(samples.calibration(model)?);
         Ok(())
     }
 }

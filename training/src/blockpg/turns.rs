@@ -189,7 +189,7 @@ where
         let ends_round = self.at.class == 0 && !self.has_begun(engine);
         let Some(test) = samples.test.as_ref().filter(|_| ends_round) else { return Ok(Metrics::new()) };
         engine.collect()?;
-        Ok(self.model(samples, engine)?.tested(test))
+        self.model(samples, engine)?.tested(test)
     }
 
     fn leg(&self, _: &LinearOptions, _: &Engine<S::Program>) -> Leg {

@@ -1,14 +1,16 @@
 //! Samples to test on.
 
+use megagrid_algorithms::blockpg::scores;
 use megagrid_datasets::{Dictionary, Labels};
-use megagrid_partition::{EdgeList, SplitMix};
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 
 use super::class_weights::listed;
 use crate::Error;
+use crate::error::reading;
 
 /// Samples to test on: values of known features.
 pub struct Unseen {
-    values: EdgeList<f32>,
+    values: GroupedEdges<f32>,
     /// The places of their classes among those that a model knows; empty where they have no labels.
     pub labels: Vec<u32>,
 }
@@ -25,13 +27,17 @@ impl Unseen {
                 listed(classes)
             ))
         })?;
-        Ok(Self { values: samples.data.with_right_names(features).0.edges, labels })
+        Ok(Self::of(samples.data.with_right_names(features).0.edges, labels))
+    }
+
+    fn of(values: EdgeList<f32>, labels: Vec<u32>) -> Self {
+        Self { values: GroupedEdges::new(values, &[Side::Right]), labels }
     }
 
     /// Returns their number.
     #[must_use]
     pub fn num_samples(&self) -> usize {
-        self.values.num_left
+        self.values.num_vertices(Side::Left)
     }
 
     /// Returns the number of their values.
@@ -40,13 +46,14 @@ impl Unseen {
         self.values.num_edges()
     }
 
-    /// Returns w·x of each sample.
-    #[must_use]
-    pub fn scores(&self, weights: &[f64], intercept: f64) -> Vec<f64> {
-        let mut scores = vec![intercept; self.values.num_left];
-        let ends = self.values.left.iter().zip(&self.values.right).zip(&self.values.data);
-        ends.for_each(|((&sample, &feature), &x)| scores[sample as usize] += f64::from(x) * weights[feature as usize]);
-        scores
+    /// Returns w·x of each sample, and the intercept. Features without a weight cost nothing.
+    ///
+    /// # Errors
+    /// Values that cannot be read.
+    pub fn scores(&self, weights: &[f64], intercept: f64) -> Result<Vec<f64>, Error> {
+        let mut scores = scores(&self.values, weights).map_err(reading)?;
+        scores.iter_mut().for_each(|score| *score += intercept);
+        Ok(scores)
     }
 }
 
@@ -57,34 +64,14 @@ pub(super) type Parts = (EdgeList<f32>, Labels, Vec<f32>, Option<Unseen>);
 pub(super) fn split(samples: megagrid_datasets::Samples, sample_weights: Vec<f32>, part: f64, seed: u64) -> Parts {
     let megagrid_datasets::Samples { data, labels } = samples;
     let of = |name: &str| name.parse().unwrap_or(0);
-    let kept: Vec<bool> = data.left_names.iter().map(|name| SplitMix::new(!seed, of(&name)).unit() >= part).collect();
-    let mut place = [0_u32; 2];
-    let places: Vec<u32> = kept
-        .iter()
-        .map(|&kept| {
-            let place = &mut place[usize::from(!kept)];
-            std::mem::replace(place, *place + 1)
-        })
-        .collect();
-    let mut lists = place.map(|num_left| EdgeList {
-        num_left: num_left as usize,
-        num_right: data.edges.num_right,
-        ..EdgeList::default()
-    });
-    let ends = data.edges.left.iter().zip(&data.edges.right).zip(&data.edges.data);
-    for ((&sample, &feature), &x) in ends {
-        let list = &mut lists[usize::from(!kept[sample as usize])];
-        list.left.push(places[sample as usize]);
-        list.right.push(feature);
-        list.data.push(x);
-    }
-    let [train, test] = lists;
-    let test = Unseen { values: test, labels: pick(&labels.of, &kept, false) };
-    let of = pick(&labels.of, &kept, true);
-    (train, Labels { of, ..labels }, pick(&sample_weights, &kept, true), Some(test))
+    let is_test: Vec<bool> = data.left_names.iter().map(|name| SplitMix::new(!seed, of(&name)).unit() < part).collect();
+    let [train, test] = data.edges.parts_by_left(&is_test);
+    let test = Unseen::of(test, pick(&labels.of, &is_test, true));
+    let of = pick(&labels.of, &is_test, false);
+    (train, Labels { of, ..labels }, pick(&sample_weights, &is_test, false), Some(test))
 }
 
-/// Returns those of the kept samples, or of the others.
-fn pick<T: Copy>(all: &[T], kept: &[bool], wanted: bool) -> Vec<T> {
-    all.iter().zip(kept).filter(|(_, kept)| **kept == wanted).map(|(one, _)| *one).collect()
+/// Returns those of the samples to test on, or of the others.
+fn pick<T: Copy>(all: &[T], is_test: &[bool], wanted: bool) -> Vec<T> {
+    all.iter().zip(is_test).filter(|(_, is_test)| **is_test == wanted).map(|(one, _)| *one).collect()
 }

@@ -44,7 +44,7 @@ impl Counted for Mh {
 
 /// Looks at the counts of documents and words of an engine, which functions of the algorithm take by closures.
 macro_rules! look {
-    ($engine:expr, |$documents:ident, $words:ident| $act:expr) => {{
+    ($engine:expr, |$documents:pat_param, $words:ident| $act:expr) => {{
         let (left, right) = ($engine.on(Left), $engine.on(Right));
         let $documents = &Vertices { len: left.len(), counts: |id| left.sync(id) };
         let $words = &Vertices { len: right.len(), counts: |id| right.sync(id) };
@@ -61,6 +61,7 @@ impl Algorithm for TopicModels {
     const ADVICE: &'static str = "try a larger --alpha or --beta";
     const MAXIMIZES: bool = true;
     const TESTED_BY: Option<&'static str> = Some("test_perplexity");
+    const TEST_EVERY: u64 = 10;
     const KNOBS: &'static [Knob] = &[
         Knob { name: "sampler", is_layout: true, is_timed: true },
         Knob { name: "work-per-clock", is_layout: true, is_timed: true },
@@ -233,7 +234,7 @@ impl<S: Counted> Trainer for Drawer<S> {
         if engine.plan().processes.this > 0 {
             return Ok(Metrics::new());
         }
-        let model = model(engine);
+        let model = look!(engine, |_, words| Model::of_words(&engine.global(), words));
         let perplexity = self.fold_in.perplexity(&model, &test.words, rayon::current_num_threads());
         Ok(Metrics::from([("test_perplexity".into(), perplexity)]))
     }

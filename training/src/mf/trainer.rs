@@ -294,8 +294,8 @@ impl<F: Form> Trainer for Factorizer<F> {
 
     fn model(&self, ratings: &Ratings, engine: &Engine<F>) -> Result<Factors, Error> {
         let (users, items) = (engine.on(Left), engine.on(Right));
-        let rows = (0..users.len()).map(|user| users.sync(user));
-        let model = Model::new(&self.config, self.mean, rows, (0..items.len()).map(|item| items.sync(item)));
+        let (users, items) = ((users.len(), |user| users.sync(user)), (items.len(), |item| items.sync(item)));
+        let model = Model::new(&self.config, self.mean, users, items);
         let range = ratings.digest.range.map(|ends| ends.map(|end| end as f32));
         let knows_all = self.config.optimizer == Optimizer::AdaGrad && engine.plan().processes.count == 1;
         let squares = knows_all.then(|| F::squares(engine)).flatten();
@@ -311,8 +311,8 @@ impl<F: Form> Factorizer<F> {
     /// Returns the rows of users whom training has not seen.
     fn fold_in(&self, unseen: &Unseen, engine: &Engine<F>) -> Vec<Vec<f32>> {
         let (config, items) = (self.config, engine.on(Right));
-        let items = (0..items.len()).map(|item| items.sync(item));
-        let model = Model::new(&config, self.mean, std::iter::empty(), items);
+        let item = |item| items.sync(item);
+        let model = Model::new(&config, self.mean, (0, item), (items.len(), item));
         let row = |(factor, bias): Folded| {
             let mut row = vec![0.0; row_width(config.row_dims())];
             config.init_user(self.seed, 0, &mut row);

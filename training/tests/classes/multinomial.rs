@@ -172,7 +172,7 @@ fn the_best_iteration_on_test_data_is_kept() {
     assert!(losses.len() >= 5 && losses.len() * CLASSES < record.iterations.len());
     let best = losses.iter().copied().fold(f64::INFINITY, f64::min);
     let (model, test) = (model.unwrap(), made.samples(&kept, &stops).unwrap().test.unwrap());
-    let scores: Vec<Vec<f64>> = (0..CLASSES).map(|k| test.scores(model.of(k), model.intercepts[k])).collect();
+    let scores: Vec<Vec<f64>> = (0..CLASSES).map(|k| test.scores(model.of(k), model.intercepts[k]).unwrap()).collect();
     let loss = |(sample, &label): (usize, &u32)| {
         let all: f64 = scores.iter().map(|of_class| of_class[sample].exp()).sum();
         all.ln() - scores[label as usize][sample]

@@ -129,7 +129,7 @@ fn calibrated_scores_are_a_line_of_the_scores_that_were_fitted() {
     assert_eq!((plain.calibration.len(), model.calibration.len()), (0, CLASSES));
     let test = made.samples(&kept, &run).unwrap().test.unwrap();
     for (class, line) in model.calibration.iter().enumerate() {
-        let scores = |of: &Linear| test.scores(of.of(class), of.intercepts[class]);
+        let scores = |of: &Linear| test.scores(of.of(class), of.intercepts[class]).unwrap();
         let before = scores(&plain);
         let expected: Vec<f64> = before.iter().map(|score| line.slope * score + line.offset).collect();
         assert!(apart(&scores(&model), &expected) < 1e-9);
@@ -214,7 +214,7 @@ fn each_class_keeps_its_best_iteration_on_test_data() {
                 losses.push(tested.next().unwrap());
                 best = (0..losses.len()).rev().min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap();
             }
-            let scores = test.scores(model.of(class), model.intercepts[class]);
+            let scores = test.scores(model.of(class), model.intercepts[class]).unwrap();
             let signs = test.labels.iter().map(|&of| if of as usize == class { 1.0 } else { -1.0 });
             let sum: f64 =
                 scores.iter().zip(signs).map(|(score, sign): (&f64, f64)| (-sign * score).exp().ln_1p()).sum();
