@@ -16,6 +16,7 @@
 
 use std::ops::Range;
 
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
 use megagrid_stages::simd::Level;
 
 use crate::search::Index;
@@ -41,12 +42,22 @@ pub struct Lists {
 
 impl Lists {
     /// Makes lists for this many users of pairs of a user's number and an item.
+    ///
+    /// # Panics
+    /// Where a number is not below that of the users.
     #[must_use]
-    pub fn new(users: usize, mut pairs: Vec<(u32, u32)>) -> Self {
-        pairs.sort_unstable();
-        pairs.dedup();
-        let before = |user| pairs.partition_point(|&(of, _)| (of as usize) < user);
-        Self { offsets: (0..=users).map(before).collect(), items: pairs.iter().map(|&(_, item)| item).collect() }
+    pub fn new(users: usize, pairs: impl Iterator<Item = (u32, u32)>) -> Self {
+        let (left, right): (Vec<u32>, Vec<u32>) = pairs.unzip();
+        let num_right = right.iter().max().map_or(0, |&most| most as usize + 1);
+        let list = EdgeList { num_left: users, num_right, square: false, data: vec![(); left.len()], left, right };
+        let by_user = GroupedEdges::new(list, &[Side::Left]);
+        let mut lists = Self { offsets: vec![0], items: Vec::with_capacity(by_user.num_edges()) };
+        for user in 0..users {
+            let (items, _) = by_user.row(Side::Left, user);
+            lists.items.extend(items.chunk_by(|a, b| a == b).map(|same| same[0]));
+            lists.offsets.push(lists.items.len());
+        }
+        lists
     }
 
     /// Returns the list of a user, by its number.
@@ -60,14 +71,15 @@ impl Queries {
     /// Makes them of pairs of a user and an item: those to test on, and those that training saw, of which others than the users of the
     /// first are left out.
     pub fn new(test: impl Iterator<Item = (u32, u32)>, seen: impl Iterator<Item = (u32, u32)>) -> Self {
-        let mut test: Vec<_> = test.collect();
-        let mut users: Vec<u32> = test.iter().map(|&(user, _)| user).collect();
-        users.sort_unstable();
-        users.dedup();
-        let number = |(user, item): (u32, u32)| users.binary_search(&user).ok().map(|number| (number as u32, item));
-        let seen = seen.filter_map(number).collect();
-        test.iter_mut().for_each(|pair| *pair = number(*pair).unwrap_or_default());
-        Self { relevant: Lists::new(users.len(), test), seen: Lists::new(users.len(), seen), users }
+        let test: Vec<_> = test.collect();
+        let most = test.iter().map(|&(user, _)| user as usize + 1).max().unwrap_or(0);
+        let mut numbers = vec![None; most];
+        test.iter().for_each(|&(user, _)| numbers[user as usize] = Some(0));
+        let users: Vec<u32> = (0..most as u32).filter(|&user| numbers[user as usize].is_some()).collect();
+        users.iter().zip(0..).for_each(|(&user, number)| numbers[user as usize] = Some(number));
+        let numbered = |(user, item): (u32, u32)| Some((numbers.get(user as usize).copied().flatten()?, item));
+        let relevant = Lists::new(users.len(), test.into_iter().filter_map(numbered));
+        Self { relevant, seen: Lists::new(users.len(), seen.filter_map(numbered)), users }
     }
 }
 

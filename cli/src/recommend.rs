@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             };
             let left_out = match &args.exclude {
                 Some(path) => rated(&factors, &asked.ids, path)?,
-                None => Lists::new(asked.ids.len(), Vec::new()),
+                None => Lists::new(asked.ids.len(), std::iter::empty()),
             };
             answer(args, &factors, &asked, &left_out)
         }
@@ -121,5 +121,5 @@ fn rated(factors: &Factors, users: &[u32], path: &Path) -> anyhow::Result<Lists>
     let items = ratings.right_names().translate(&known_items);
     let ends = ratings.edges.left.iter().zip(&ratings.edges.right);
     let pairs = ends.filter_map(|(&user, &item)| Some((numbers[user as usize]?, items[item as usize]?)));
-    Ok(Lists::new(users.len(), pairs.collect()))
+    Ok(Lists::new(users.len(), pairs))
 }

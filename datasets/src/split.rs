@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use megagrid_partition::parallel::{fill, map};
-use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
+use megagrid_partition::{EdgeList, GroupedEdges, Side};
 
 use crate::{Dataset, Dictionary, Error, Share};
 
@@ -106,13 +106,10 @@ fn each_user<R: Send>(
     let (num_left, num_right) = (edges.num_left, edges.num_right);
     let places = EdgeList { num_left, num_right, square: false, left, right, data: (0..num_edges).collect() };
     let by_user = GroupedEdges::new(places, &[Side::Left]);
-    let of_user = |user: usize| {
-        let mut made = None;
-        let visit = &mut |items: &[u32], places: &[u32]| made = Some(task(user, items, places));
-        by_user.visit_rows(Side::Left, user..user + 1, visit).map_err(Error::Edges)?;
-        Ok(made)
-    };
-    map(num_left, of_user).into_iter().filter_map(Result::transpose).collect()
+    Ok(map(num_left, |user| {
+        let (items, places) = by_user.row(Side::Left, user);
+        task(user, items, places)
+    }))
 }
 
 fn none_tested(share: Share, edges: &EdgeList<f32>) -> Error {

@@ -80,6 +80,25 @@ impl<T: Copy + Default + Send + Sync> GroupedEdges<T> {
     }
 }
 
+impl<T> GroupedEdges<T> {
+    /// Returns the far ends of a vertex's edges, ascending, and their data.
+    ///
+    /// # Panics
+    /// Where the edges were not grouped by that side, or have no such vertex.
+    #[must_use]
+    pub fn row(&self, side: Side, vertex: usize) -> (&[u32], &[T]) {
+        let (offsets, grouping) = match side {
+            Side::Left => (&self.left_offsets, &self.by_left),
+            Side::Right => (&self.right_offsets, &self.by_right),
+        };
+        let Some(Grouping { far_ends, data }) = grouping else {
+            panic!("the edges were not grouped by their {side} ends")
+        };
+        let row = offsets[vertex] as usize..offsets[vertex + 1] as usize;
+        (&far_ends[row.clone()], &data[row])
+    }
+}
+
 impl<T: Sync> EdgeSource<T> for GroupedEdges<T> {
     fn is_square(&self) -> bool {
         self.is_square

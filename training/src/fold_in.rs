@@ -108,7 +108,7 @@ pub fn fold_in(factors: Factors, manifest: &Manifest, theirs: &Dataset<f32>) -> 
     let names_of = Names::new(theirs.left_names.reorder(&known), Some((*items).clone()));
     let left_out = others.iter().map(|&user| theirs.left_names.name(user).into_owned()).collect();
     Ok(FoldedIn {
-        rated: Lists::new(known.len(), pairs.collect()),
+        rated: Lists::new(known.len(), pairs),
         factors: Factors {
             model: mf::Model { users, user_biases: biases, ..model },
             names: Arc::new(names_of),

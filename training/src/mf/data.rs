@@ -1,6 +1,5 @@
 //! Ratings to train on, and those to test on.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use clap::builder::RangedU64ValueParser;
 use megagrid_algorithms::mf::TestSet;
 use megagrid_algorithms::ranking::Queries;
 use megagrid_datasets::{Dataset, Edges, Names, Prepared, Share, split, split_by_user, split_users};
+use megagrid_partition::parallel::map;
 use megagrid_partition::{EdgeList, EdgeSource, Side, SplitMix};
 use serde::{Deserialize, Serialize};
 
@@ -189,26 +189,31 @@ impl Ratings {
         let test = self.test.known.iter().map(|&(user, item, _)| (user, item));
         let seen = match &self.unseen {
             Some(unseen) => unseen.seen(),
-            None => self.rated_by(&test.clone().map(|(user, _)| user).collect())?,
+            None => self.rated_by(test.clone().map(|(user, _)| user))?,
         };
         let queries = Queries::new(test, seen.into_iter());
         Ok(Self { ranking: Some((k, queries)), ..self })
     }
 
     /// Returns the pairs of some users and the items that they have rated.
-    fn rated_by(&self, is_tested: &HashSet<u32>) -> Result<Vec<(u32, u32)>, Error> {
-        let (offsets, mut seen) = (self.edges.held_offsets(), Vec::new());
-        for rows in self.edges.windows() {
+    fn rated_by(&self, users: impl Iterator<Item = u32>) -> Result<Vec<(u32, u32)>, Error> {
+        let mut is_tested = vec![false; self.edges.num_vertices(Side::Left)];
+        users.for_each(|user| is_tested[user as usize] = true);
+        let (offsets, windows) = (self.edges.held_offsets(), self.edges.windows());
+        let of_window = |window: usize| {
+            let (rows, mut seen) = (windows[window].clone(), Vec::new());
             let visit = &mut |users: &[u32], _: &[f32]| {
                 for item in rows.clone() {
                     let [begin, end] = [item, item + 1].map(|at| (offsets[at] - offsets[rows.start]) as usize);
-                    let tested = users[begin..end].iter().filter(|user| is_tested.contains(user));
+                    let tested = users[begin..end].iter().filter(|user| is_tested[**user as usize]);
                     seen.extend(tested.map(|&user| (user, item as u32)));
                 }
             };
             self.edges.visit_rows(Side::Right, rows.clone(), visit).map_err(reading)?;
-        }
-        Ok(seen)
+            Ok(seen)
+        };
+        let of_windows: Result<Vec<Vec<_>>, Error> = map(windows.len(), of_window).into_iter().collect();
+        Ok(of_windows?.concat())
     }
 
     /// Takes ratings that are prepared, and those to test on.
