@@ -87,16 +87,24 @@ impl<T> GroupedEdges<T> {
     /// Where the edges were not grouped by that side, or have no such vertex.
     #[must_use]
     pub fn row(&self, side: Side, vertex: usize) -> (&[u32], &[T]) {
+        let Some(row) = self.rows(side, vertex..vertex + 1) else { panic!("{}", not_grouped(side)) };
+        row
+    }
+
+    /// Returns the far ends of edges of some vertices, and their data; `None` where they were not grouped by that side.
+    fn rows(&self, side: Side, rows: Range<usize>) -> Option<(&[u32], &[T])> {
         let (offsets, grouping) = match side {
             Side::Left => (&self.left_offsets, &self.by_left),
             Side::Right => (&self.right_offsets, &self.by_right),
         };
-        let Some(Grouping { far_ends, data }) = grouping else {
-            panic!("the edges were not grouped by their {side} ends")
-        };
-        let row = offsets[vertex] as usize..offsets[vertex + 1] as usize;
-        (&far_ends[row.clone()], &data[row])
+        let Grouping { far_ends, data } = grouping.as_ref()?;
+        let range = offsets[rows.start] as usize..offsets[rows.end] as usize;
+        Some((&far_ends[range.clone()], &data[range]))
     }
+}
+
+fn not_grouped(side: Side) -> String {
+    format!("the edges were not grouped by their {side} ends")
 }
 
 impl<T: Sync> EdgeSource<T> for GroupedEdges<T> {
@@ -112,17 +120,9 @@ impl<T: Sync> EdgeSource<T> for GroupedEdges<T> {
     }
 
     fn visit_rows(&self, side: Side, rows: Range<usize>, visit: &mut dyn FnMut(&[u32], &[T])) -> io::Result<()> {
-        let grouping = match side {
-            Side::Left => &self.by_left,
-            Side::Right => &self.by_right,
-        };
-        let Some(grouping) = grouping else {
-            let problem = format!("the edges were not grouped by their {side} ends");
-            return Err(io::Error::new(io::ErrorKind::Unsupported, problem));
-        };
-        let offsets = self.offsets(side);
-        let range = offsets[rows.start] as usize..offsets[rows.end] as usize;
-        visit(&grouping.far_ends[range.clone()], &grouping.data[range]);
+        let rows = self.rows(side, rows);
+        let (far_ends, data) = rows.ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, not_grouped(side)))?;
+        visit(far_ends, data);
         Ok(())
     }
 }

@@ -91,8 +91,8 @@ impl FoldIn {
     }
 }
 
-/// The least prior that a weight is divided by.
-const LEAST: f32 = 1e-20;
+/// Weights are divided by, and a prior of 0 would leave one at 0.
+const LEAST_ALPHA: f32 = 1e-20;
 
 /// The chances of a model's words.
 struct Words<'m> {
@@ -108,7 +108,7 @@ impl<'m> Words<'m> {
         let num_topics = model.topics.num_topics();
         let inverse = |topic| (1.0 / model.tokens_with_prior(topic)) as f32;
         let mut inverse: Vec<f32> = (0..num_topics).map(inverse).collect();
-        let mut alpha: Vec<f32> = model.topics.alpha[..num_topics].iter().map(|alpha| alpha.max(LEAST)).collect();
+        let mut alpha: Vec<f32> = model.topics.alpha[..num_topics].iter().map(|alpha| alpha.max(LEAST_ALPHA)).collect();
         inverse.resize(row_width(num_topics), 0.0);
         alpha.resize(row_width(num_topics), 1.0);
         Self { model, inverse, alpha }
