@@ -62,6 +62,12 @@ pub trait Exchange<P: Program>: Send + Sync + 'static {
         false
     }
 
+    /// Tells whether right vertices that [rest](crate::Vertex::is_resting) are visited too at present, where [`GROUPED`](Self::GROUPED).
+    #[inline(always)]
+    fn visits_resting(&self, _cx: &Context<'_, P>) -> bool {
+        false
+    }
+
     /// Tells whether the edges of a right vertex run, where [`GROUPED`](Self::GROUPED). Asked about many vertices before the
     /// edges of the first run, so that what these need is fetched ahead.
     #[inline(always)]

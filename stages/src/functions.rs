@@ -249,6 +249,11 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Apply<P, V> for Function<A, Additive
     }
 
     #[inline(always)]
+    fn visits_resting(&self, cx: &Context<'_, P>) -> bool {
+        self.0.visits_resting(cx)
+    }
+
+    #[inline(always)]
     fn apply(&self, vertex: Master<'_, V>, cx: &mut Context<'_, P>) {
         self.0.apply(vertex, cx);
     }

@@ -8,7 +8,7 @@ use crate::store::{Additive, Store};
 /// by itself. A role is the type that its view shows ([`Store`]). Any role may be `()`. The first value of every role is
 /// all-zero bytes until the program's user sets it.
 ///
-/// [`vertex!`](crate::vertex!) declares one; implement the trait by hand for [`COUNTS`](Self::COUNTS) and
+/// [`vertex!`](crate::vertex!) declares one; implement the trait by hand for [`COUNTS`](Self::COUNTS), [`RESTS`](Self::RESTS) and
 /// [`refresh`](Self::refresh).
 pub trait Vertex: 'static {
     /// What master and mirrors agree on at an Apply (TuX²'s `VertexDataSync`). Travels master -> mirrors.
@@ -23,6 +23,17 @@ pub trait Vertex: 'static {
     /// Whether its numbers are counts: whole, most of them small and many zero. Those travel in a byte or two each between
     /// processes, and zeros in a bit; other numbers arrive as they were too, in more bytes than without this.
     const COUNTS: bool = false;
+
+    /// Whether vertices of this type [rest](Self::is_resting) at times.
+    const RESTS: bool = false;
+
+    /// Tells whether a vertex rests. An Apply and an Aggregate pass it by then, and so does an Exchange that asks for
+    /// [groups](crate::Exchange::GROUPED), at right vertices, unless they say that they visit it. The engine lists the others, so that an
+    /// iteration costs what these do, however many rest.
+    #[inline(always)]
+    fn is_resting(_sync: &Self::Sync) -> bool {
+        false
+    }
 
     /// Brings a replica's own data up to date. Runs once per replica when new synced data arrives.
     #[inline(always)]

@@ -27,6 +27,12 @@ pub trait Apply<P: Program, V: Vertex>: Send + Sync + 'static {
         true
     }
 
+    /// Tells whether vertices that [rest](Vertex::is_resting) are visited too at present.
+    #[inline(always)]
+    fn visits_resting(&self, _cx: &Context<'_, P>) -> bool {
+        false
+    }
+
     /// Runs on one vertex.
     fn apply(&self, vertex: Master<'_, V>, cx: &mut Context<'_, P>);
 }
@@ -79,6 +85,12 @@ pub trait GlobalSync<P: Program>: Send + Sync + 'static {
 
 /// A [`GlobalSync`] that adds the vertices of a side to worker contexts before these are folded (TuX² §3.3: Aggregate).
 pub trait Aggregate<P: Program, V: Vertex>: GlobalSync<P> {
+    /// Tells whether vertices that [rest](Vertex::is_resting) are visited too at present.
+    #[inline(always)]
+    fn visits_resting(&self, _cx: &Context<'_, P>) -> bool {
+        false
+    }
+
     /// Adds a vertex to a worker context.
     fn aggregate(&self, vertex: Total<'_, V>, worker: &mut P::Worker);
 }

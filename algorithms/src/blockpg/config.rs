@@ -1,6 +1,7 @@
 //! Parameters.
 
-use super::{Heading, MOST_THRESHOLD, State, Totals};
+use super::control::MOST_THRESHOLD;
+use super::{Heading, State, Totals};
 use crate::Error;
 
 /// Parameters of the objective.
@@ -53,6 +54,9 @@ impl Config {
             was_full: false,
             full_violation: f64::INFINITY,
             partial: 0,
+            screens: true,
+            features: 0,
+            visits: 0,
             heading: Heading::default(),
         }
     }

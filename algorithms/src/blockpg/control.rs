@@ -18,10 +18,14 @@ pub struct Totals {
     pub fall: [f64; 2],
     /// How far the features visited are from their optimum.
     pub optimality: Optimality,
-    /// Features visited.
+    /// Features visited, not screened.
     pub visited: u64,
     /// Weights that changed.
     pub changed: u64,
+    /// Features that rest on, where they are screened.
+    pub screened: u64,
+    /// The slope by the feature that is screened.
+    pub slope: f64,
     /// What a leap is decided from.
     pub leap: Sums,
 }
@@ -34,6 +38,7 @@ impl Combine for Totals {
         self.fall.combine(&mut { from.fall });
         self.optimality.combine(&mut { from.optimality });
         self.visited += from.visited;
+        self.screened += from.screened;
         self.changed += from.changed;
         self.leap.combine(&mut { from.leap });
     }
@@ -68,6 +73,12 @@ pub struct State {
     pub full_violation: f64,
     /// Iterations since the last full one.
     pub partial: u64,
+    /// Whether a full iteration screens the features that rest, where features descend one after the other: only those that it wakes descend.
+    pub screens: bool,
+    /// Features that the last full iteration saw: all.
+    pub features: u64,
+    /// Visits of features in the iterations since.
+    pub visits: u64,
     /// Where the iteration's leap leads.
     pub heading: Heading,
 }
@@ -83,4 +94,36 @@ impl State {
     pub(super) fn is_first(&self) -> bool {
         self.full_violation.is_infinite()
     }
+
+    /// Decides which features the next iteration visits, by what the last one found.
+    pub(super) fn go_on(&mut self, found: Totals) {
+        if self.full {
+            (self.full_violation, self.partial, self.visits) = (found.optimality.violation, 0, 0);
+            self.features = found.visited + found.screened;
+        } else {
+            self.visits += found.visited;
+        }
+        self.threshold = (found.optimality.violation * THRESHOLD).min(self.l1 * MOST_THRESHOLD);
+        self.was_full = self.full;
+        self.partial += 1;
+        let is_due = self.partial > MAX_PARTIAL && self.visits * FEWEST_VISITS >= self.features;
+        self.full = found.optimality.violation <= FULL_BELOW * self.full_violation || is_due;
+        // A full iteration that does not screen does not tell how many rest.
+        if self.screens || !self.was_full {
+            self.screens = found.visited * MOST_AWAKE <= self.features;
+        }
+        self.last = found;
+    }
 }
+
+/// The threshold of rest, as a part of the violation in the last iteration.
+const THRESHOLD: f64 = 0.02;
+/// And at most this part of l1: of the features of an iteration from far away few will have a weight in the next ones.
+pub(super) const MOST_THRESHOLD: f64 = 0.7;
+/// A full iteration follows when the violation is below this part of that in the last full one.
+const FULL_BELOW: f64 = 0.3;
+/// Or after this many that were not, and visits of one in this many features, where fewer are awake.
+const MAX_PARTIAL: u64 = 5;
+const FEWEST_VISITS: u64 = 4;
+/// Features that rest are screened where at most one in this many is awake.
+const MOST_AWAKE: u64 = 8;

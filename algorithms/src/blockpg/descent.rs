@@ -6,6 +6,7 @@
 //!
 //! | stage | reads | writes |
 //! |---|---|---|
+//! | [`Screen`], each value of a feature that rests, in a full iteration | slope | whether the feature is visited |
 //! | [`Descend`], each feature, twice its values | slope, curvature | slope, the feature's step |
 //! | [`DescendApart`] in its place, if workers descend apart | these, what the worker shifted the margin by | that, the feature's step |
 //! | [`Merge`], each sample, after each pass of these | what workers shifted the margin by | slope |
@@ -31,12 +32,13 @@ use super::control::{State, Totals};
 use super::leap::then_leap;
 use super::program::{BlockPg, Feature, Sample};
 use super::proximal::{Derivatives, Parabola, TINY, Weight};
-use super::{Settle, Survey};
+use super::{Screen, Settle, Survey};
 
 /// What stage functions see beside vertices and edges.
 type Cx<'a> = Context<'a, BlockPg>;
 
-/// Lets features step one after the other, all by one worker, who tells samples at once. `AGAIN`: on a model on which they have stepped once.
+/// Lets features step one after the other, all by one worker, who tells samples at once. `AGAIN`: on a model on which they have stepped once, those
+/// that were awake before the iteration only.
 pub struct Descend<const AGAIN: bool>;
 
 impl<const AGAIN: bool> Exchange<BlockPg> for Descend<AGAIN> {
@@ -52,8 +54,13 @@ impl<const AGAIN: bool> Exchange<BlockPg> for Descend<AGAIN> {
     }
 
     #[inline(always)]
-    fn is_active(&self, feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
-        is_visited::<AGAIN>(feature, cx)
+    fn visits_resting(&self, cx: &Cx<'_>) -> bool {
+        !AGAIN && cx.global.visits_resting()
+    }
+
+    #[inline(always)]
+    fn is_active(&self, feature: Read<'_, Feature>, _: &Cx<'_>) -> bool {
+        !AGAIN || feature.sync.is_active()
     }
 
     #[inline(always)]
@@ -87,8 +94,13 @@ impl<const AGAIN: bool> Exchange<BlockPg> for DescendApart<AGAIN> {
     }
 
     #[inline(always)]
-    fn is_active(&self, feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
-        is_visited::<AGAIN>(feature, cx)
+    fn visits_resting(&self, cx: &Cx<'_>) -> bool {
+        !AGAIN && cx.global.visits_resting()
+    }
+
+    #[inline(always)]
+    fn is_active(&self, feature: Read<'_, Feature>, _: &Cx<'_>) -> bool {
+        !AGAIN || feature.sync.is_active()
     }
 
     #[inline(always)]
@@ -109,11 +121,6 @@ impl<const AGAIN: bool> Exchange<BlockPg> for DescendApart<AGAIN> {
     }
 }
 
-#[inline(always)]
-fn is_visited<const AGAIN: bool>(feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
-    feature.sync.resting == 0 || cx.global.full && !AGAIN
-}
-
 /// Lets a feature step that has met its samples; tells whether it moved.
 #[inline(always)]
 fn step<const AGAIN: bool>(feature: Add<'_, Feature>, cx: &mut Cx<'_>) -> bool {
@@ -125,7 +132,7 @@ fn step<const AGAIN: bool>(feature: Add<'_, Feature>, cx: &mut Cx<'_>) -> bool {
     cx.worker.curvature += sums.curvature * step * step;
     cx.worker.fall[0] -= sums.gradient * step;
     (sums.step, sums.change) = (step, sums.change + step);
-    if !AGAIN && weight.resting == 0 {
+    if !AGAIN && weight.is_active() {
         // The second pass begins anew.
         sums.gradient = 0.0;
     }
@@ -158,6 +165,11 @@ impl Weight {
 }
 
 impl State {
+    /// Tells whether features that rest descend with the others.
+    fn visits_resting(&self) -> bool {
+        self.full && !self.screens
+    }
+
     /// Damps steps by how much more curvature workers met together than each for itself, and ends descent apart where that is too much.
     pub(super) fn weigh(&mut self, total: &mut Totals) {
         let (curvature, met) = (std::mem::take(&mut total.curvature), std::mem::take(&mut total.met));
@@ -196,8 +208,8 @@ pub struct Take;
 
 impl Apply<BlockPg, Feature> for Take {
     #[inline(always)]
-    fn is_active(&self, feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
-        feature.sync.resting == 0 || cx.global.full
+    fn visits_resting(&self, cx: &Cx<'_>) -> bool {
+        cx.global.visits_resting()
     }
 
     #[inline(always)]
@@ -232,6 +244,7 @@ impl Exchange<BlockPg> for Tell {
 pub fn descent(values: u64) -> Sequence<BlockPg, impl Stages<BlockPg>> {
     let blocks = MiniBatch { size: BatchSize::EdgesOf(Side::Right, values), order: BatchOrder::RandomBlocks };
     let passes = Sequence::new()
+        .exchange(Screen)
         .mini_batch(blocks, |b| {
             let b = b.exchange(DescendApart::<false>).apply(Left, Merge).exchange(DescendApart::<true>);
             b.exchange(Descend::<false>).exchange(Descend::<true>)

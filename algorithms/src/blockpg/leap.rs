@@ -34,9 +34,6 @@ impl Aggregate<BlockPg, Feature> for Aim {
     #[inline(always)]
     fn aggregate(&self, feature: Total<'_, Feature>, worker: &mut Totals) {
         let (w, penalty, region) = (feature.sync.value, feature.sync.penalty(), feature.master);
-        if feature.sync.resting != 0 {
-            return;
-        }
         let (course, sums) = (region.course, &mut worker.leap);
         let (first, before) = (course[0], w - course[0]);
         let slope = |from: f64, leaving: f64| if from == 0.0 { leaving * first.abs() } else { from.signum() * first };
@@ -79,7 +76,7 @@ pub struct Plan;
 impl Apply<BlockPg, Feature> for Plan {
     #[inline(always)]
     fn is_active(&self, feature: Read<'_, Feature>, cx: &Context<'_, BlockPg>) -> bool {
-        feature.sync.value != 0.0 || cx.global.heading.retreats && feature.sync.resting == 0
+        feature.sync.value != 0.0 || cx.global.heading.retreats
     }
 
     #[inline(always)]
@@ -110,16 +107,10 @@ impl GlobalSync<BlockPg> for Limit {
     }
 }
 
-/// Goes the step.
+/// Goes the step. A feature that rests has not changed in any direction.
 pub struct Leap;
 
 impl Apply<BlockPg, Feature> for Leap {
-    /// A feature that rests has not changed in any direction.
-    #[inline(always)]
-    fn is_active(&self, feature: Read<'_, Feature>, _: &Context<'_, BlockPg>) -> bool {
-        feature.sync.resting == 0
-    }
-
     #[inline(always)]
     fn apply(&self, feature: Master<'_, Feature>, cx: &mut Context<'_, BlockPg>) {
         let (w, heading) = (feature.sync.value, &cx.global.heading);

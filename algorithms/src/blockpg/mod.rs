@@ -33,7 +33,8 @@
 //! rises has a ratio above 2.
 //!
 //! **Active set.** A weight at zero whose gradient is within l1 by more than a threshold rests: iterations pass it by, until
-//! the violation among the active ones has fallen to a part of what it was, and a full iteration visits every feature again.
+//! the violation among the active ones has fallen to a part of what it was, and a full iteration visits every feature again. Those that
+//! rest are not looked at between ([`Feature`] rests): an iteration costs what the others do.
 //!
 //! **Leaps.** After each iteration comes the best step in the space of the last few iterations' changes: see [`Leap`].
 //! Without it correlated features take several times the iterations, and some data never ends.
@@ -60,6 +61,7 @@ mod optimality;
 mod program;
 mod proximal;
 mod quality;
+mod screen;
 mod sigmoid;
 mod stages;
 
@@ -75,6 +77,7 @@ pub use optimality::Optimality;
 pub use program::{BlockPg, Feature, Sample};
 pub use proximal::{Derivatives, Margin, Parabola, Region, Weight};
 pub use quality::{Quality, likeliest, log_chances, log_softmax, mean_loss};
+pub use screen::Screen;
 pub use sigmoid::{logistic, sigmoid};
 pub use stages::{Damp, Differentiate, Settle, Shift, Step};
 
@@ -86,14 +89,7 @@ pub struct Survey;
 impl GlobalSync<BlockPg> for Survey {
     fn apply(&self, _: Totals, state: &mut State) {
         let found = std::mem::take(&mut state.found);
-        if state.full {
-            (state.full_violation, state.partial) = (found.optimality.violation, 0);
-        }
-        state.threshold = (found.optimality.violation * THRESHOLD).min(state.l1 * MOST_THRESHOLD);
-        state.was_full = state.full;
-        state.partial += 1;
-        state.full = found.optimality.violation <= FULL_BELOW * state.full_violation || state.partial > MAX_PARTIAL;
-        state.last = found;
+        state.go_on(found);
     }
 }
 
@@ -104,12 +100,3 @@ pub fn sequence(values: u64) -> Sequence<BlockPg, impl Stages<BlockPg>> {
         .mini_batch(blocks, |b| b.exchange(Differentiate).apply(Right, Step).exchange(Shift).global_sync(Damp));
     leap::then_leap(pass.apply(Left, Settle), Shift).global_sync(Survey)
 }
-
-/// The threshold of rest, as a part of the violation in the last iteration.
-const THRESHOLD: f64 = 0.02;
-/// And at most this part of l1: of the features of an iteration from far away few will have a weight in the next ones.
-const MOST_THRESHOLD: f64 = 0.7;
-/// A full iteration follows when the violation is below this part of that in the last full one.
-const FULL_BELOW: f64 = 0.3;
-/// Or after this many that were not.
-const MAX_PARTIAL: u64 = 5;

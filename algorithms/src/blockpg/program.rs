@@ -20,6 +20,13 @@ impl Vertex for Feature {
     /// The weight's last change, which samples are still to be told.
     type Mirror = f64;
 
+    const RESTS: bool = true;
+
+    #[inline(always)]
+    fn is_resting(weight: &Weight) -> bool {
+        weight.rests()
+    }
+
     #[inline(always)]
     fn refresh(change: &mut f64, old: &Weight, new: &Weight) {
         *change = new.value - old.value;

@@ -80,13 +80,31 @@ pub struct Weight {
     pub value: f64,
     /// No step is longer.
     pub trust: f32,
-    /// 1 while iterations that are not full pass the feature by.
+    /// 1 while iterations that are not full pass the feature by, 2 in the full one that wakes it.
     pub resting: u16,
     /// 1 if it has no penalty.
     pub free: u16,
 }
 
 impl Weight {
+    /// Tells whether iterations that are not full pass the feature by.
+    #[inline(always)]
+    pub(super) fn rests(&self) -> bool {
+        self.resting == 1
+    }
+
+    /// Lets a full iteration visit a feature that rests.
+    #[inline(always)]
+    pub(super) fn wake(&mut self) {
+        self.resting = 2;
+    }
+
+    /// Tells whether the feature has been awake since before the iteration.
+    #[inline(always)]
+    pub(super) fn is_active(&self) -> bool {
+        self.resting == 0
+    }
+
     /// Returns the factor of l1 and l2.
     #[inline(always)]
     pub(super) fn penalty(&self) -> f64 {
@@ -180,7 +198,7 @@ impl Region {
     pub(super) fn went(&mut self, weight: Weight, d: f64, gradient: f64, state: &State) -> Weight {
         let [l1, _] = weight.penalties(state);
         // One that rested has no course.
-        let is_still = weight.value == 0.0 && d == 0.0 && (weight.resting != 0 || self.course == [0.0; DIRECTIONS]);
+        let is_still = weight.value == 0.0 && d == 0.0 && (!weight.is_active() || self.course == [0.0; DIRECTIONS]);
         if is_still && gradient.abs() < l1 - state.threshold {
             return Weight { resting: 1, ..weight };
         }

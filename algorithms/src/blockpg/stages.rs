@@ -18,8 +18,8 @@ impl Exchange<BlockPg> for Differentiate {
     const GROUPED: bool = true;
 
     #[inline(always)]
-    fn is_active(&self, feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
-        cx.global.full || feature.sync.resting == 0
+    fn visits_resting(&self, cx: &Cx<'_>) -> bool {
+        cx.global.full
     }
 
     #[inline(always)]
@@ -35,8 +35,8 @@ pub struct Step;
 
 impl Apply<BlockPg, Feature> for Step {
     #[inline(always)]
-    fn is_active(&self, feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
-        cx.global.full || feature.sync.resting == 0
+    fn visits_resting(&self, cx: &Cx<'_>) -> bool {
+        cx.global.full
     }
 
     #[inline(always)]

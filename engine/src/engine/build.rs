@@ -154,6 +154,7 @@ pub(super) fn run<P: Program, T: Copy + Send + Sync>(
         right,
         orders,
         places: grid::places(&plan, &columns)?,
+        awake: grid::awake::<P::Right>(&columns),
         columns,
         data,
         left_shards: if plan.whole { 1 } else { plan.left.num_shards() },

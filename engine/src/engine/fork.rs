@@ -11,7 +11,7 @@ use super::build::with_slack;
 use super::planning::make_plan;
 use super::settings::Settings;
 use crate::Error;
-use crate::grid::{Grid, Source, VertexArrays, hold, on_workers};
+use crate::grid::{self, Grid, Source, VertexArrays, hold, on_workers};
 use crate::plan::Plan;
 use crate::run::Run;
 use crate::stages::Collected;
@@ -61,6 +61,7 @@ impl<P: Program> Engine<P> {
         let run = Arc::get_mut(&mut self.run).ok_or(Error::Running)?;
         std::mem::swap(&mut run.grid.left, &mut branch.left);
         std::mem::swap(&mut run.grid.right, &mut branch.right);
+        run.grid.awake = grid::awake::<P::Right>(&run.grid.columns);
         if P::Edge::SHAPE.is_slice() {
             std::mem::swap(&mut run.grid.data, &mut branch.edges);
         }

@@ -60,10 +60,10 @@ impl<'d, P: Program> Data<'d, P> {
 
     /// Fetches the first data of some edges.
     #[inline(always)]
-    pub fn prefetch(&self, edge: usize, edges: usize) {
+    pub fn prefetch(&self, edges: Range<usize>) {
         if !Self::IS_SLICE {
-            let bytes = edges * size_of::<EdgeItem<P>>();
-            prefetch(self.items.as_ptr().wrapping_add(edge), FETCHED.min(bytes));
+            let bytes = edges.len() * size_of::<EdgeItem<P>>();
+            prefetch(self.items.as_ptr().wrapping_add(edges.start), FETCHED.min(bytes));
         }
     }
 }

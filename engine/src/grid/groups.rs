@@ -8,6 +8,7 @@ use megagrid_stages::mode::{Access, Mode, Replica};
 use megagrid_stages::simd::prefetch;
 use megagrid_stages::{Additive, Context, Exchange, Program, Shape, Store, Vertex};
 
+use super::awake::Awake;
 use super::block::{Id, Run};
 use super::edge_data::{Data, FETCHED};
 use super::ends::{Endpoint, Ends};
@@ -35,18 +36,38 @@ pub struct Groups<'g, P: Program, E: Exchange<P>, I, W: Width> {
 #[derive(Clone, Copy, Default)]
 struct Visit {
     /// Its number in the block.
-    vertex: usize,
+    vertex: u32,
     /// Its first edge in the block.
-    first: usize,
+    first: u32,
     /// Its edges.
-    degree: usize,
+    degree: u32,
+}
+
+impl Visit {
+    /// Positions in a block fit 32 bits.
+    #[inline(always)]
+    fn new(vertex: usize, first: usize, degree: usize) -> Self {
+        Self { vertex: vertex as u32, first: first as u32, degree: degree as u32 }
+    }
+
+    #[inline(always)]
+    fn vertex(self) -> usize {
+        self.vertex as usize
+    }
+
+    /// Returns its edges in the block.
+    #[inline(always)]
+    fn edges(self) -> Range<usize> {
+        let first = self.first as usize;
+        first..first + self.degree as usize
+    }
 }
 
 /// Which right vertices of a shard run.
 pub struct Visits {
     /// By row of the shard; empty before they were asked.
     pub active: Vec<bool>,
-    /// Those that run in random order.
+    /// Those of a block, where they run in random order or others were not looked at.
     list: Vec<Visit>,
     /// Which part of these runs, of how many.
     part: (usize, usize),
@@ -68,6 +89,16 @@ impl Visits {
     /// Lets part `n` of `all` run next, where vertices run in random order: the first part once the shard was begun.
     pub fn turn_to(&mut self, n: usize, all: usize) {
         self.part = (n, all);
+    }
+
+    /// Tells whether vertices are listed, and none of them runs now.
+    pub fn is_done(&self) -> bool {
+        self.part.0 > 0 && self.now().is_empty()
+    }
+
+    /// Tells whether it is yet to be asked which vertices of the shard are active.
+    pub(super) fn asks(&self) -> bool {
+        self.part.0 == 0 && self.active.is_empty()
     }
 
     /// Returns the list's range that runs now.
@@ -107,7 +138,11 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
     #[inline(always)]
     pub fn active(mut self, which: &mut Visits, mut data: Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
         if E::WHOLE {
-            return self.shuffled(which, data, stage, cx);
+            if which.part.0 == 0 {
+                self.list(which);
+                SplitMix::new(cx.seed, cx.iteration).shuffle(&mut which.list);
+            }
+            return self.visits(&which.list[which.now()], &mut data, stage, cx);
         }
         let is_active = &which.active;
         let (mut runs, mut visits) = (Runs::new(self.runs), [Visit::default(); LOOKED_AT]);
@@ -115,37 +150,62 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
         for (n, rows) in ids.chunks(LOOKED_AT).enumerate() {
             let mut found = 0;
             for (vertex, row) in rows.iter().enumerate() {
-                visits[found].vertex = vertex;
+                visits[found].vertex = vertex as u32;
                 found += usize::from(is_active[row.index()]);
             }
             for visit in &mut visits[..found] {
                 if Self::AT_HAND {
-                    addresses.delta(rows[visit.vertex]);
+                    addresses.delta(rows[visit.vertex()]);
                 }
-                let vertex = n * LOOKED_AT + visit.vertex;
-                let (degree, first) = runs.find(vertex);
-                *visit = Visit { vertex, first, degree };
+                *visit = runs.find(n * LOOKED_AT + visit.vertex());
             }
             self.visits(&visits[..found], &mut data, stage, cx);
         }
     }
 
-    /// Runs the edges of the active right vertices in random order, or of a part of them.
+    /// Runs the edges of the active right vertices among those that are awake: the others are not looked at.
     #[inline(always)]
-    fn shuffled(mut self, which: &mut Visits, mut data: Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
-        if which.part.0 == 0 {
-            let mut runs = Runs::new(self.runs);
-            which.list.clear();
-            which.list.reserve(self.rights.ids().len());
-            for (vertex, row) in self.rights.ids().iter().enumerate() {
-                if which.active[row.index()] {
-                    let (degree, first) = runs.find(vertex);
-                    which.list.push(Visit { vertex, first, degree });
-                }
+    pub fn awake(
+        mut self,
+        awake: &mut Awake,
+        wakings: u64,
+        which: &mut Visits,
+        mut data: Data<'_, P>,
+        stage: &E,
+        cx: &mut Context<'_, P>,
+    ) {
+        let (ids, addresses, rights) = (self.rights.ids(), self.rights.addresses(), &mut self.rights);
+        let mut runs = Runs::new(self.runs);
+        which.list.clear();
+        let mut walk = awake.walk(wakings, ids.len());
+        while let Some((vertex, later)) = walk.next() {
+            if let Some(later) = later {
+                addresses.value(ids[later], Mode::Read);
             }
+            let right = rights.at(vertex).read();
+            let rests = P::Right::is_resting(right.sync);
+            walk.pass(vertex, rests);
+            if !rests && stage.is_active(right, cx) {
+                which.list.push(runs.find(vertex));
+            }
+        }
+        if E::WHOLE {
             SplitMix::new(cx.seed, cx.iteration).shuffle(&mut which.list);
         }
         self.visits(&which.list[which.now()], &mut data, stage, cx);
+    }
+
+    /// Lists the active right vertices of the block.
+    #[inline(always)]
+    fn list(&self, which: &mut Visits) {
+        let mut runs = Runs::new(self.runs);
+        which.list.clear();
+        which.list.reserve(self.rights.ids().len());
+        for (vertex, row) in self.rights.ids().iter().enumerate() {
+            if which.active[row.index()] {
+                which.list.push(runs.find(vertex));
+            }
+        }
     }
 
     /// Runs vertices that have equally many edges, one after the other from edge `first`.
@@ -162,7 +222,7 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
         let mut rights = self.rights.part(vertices);
         let vertices = rights.ids().len();
         for vertex in 0..vertices {
-            let at = Visit { vertex, first: first + vertex * degree, degree };
+            let at = Visit::new(vertex, first + vertex * degree, degree);
             edges_of(&mut rights.at(vertex), &mut self.lefts, at, data, stage, cx);
         }
     }
@@ -171,16 +231,20 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
     fn visits(&mut self, visits: &[Visit], data: &mut Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
         let (ids_of_rights, rights) = (self.rights.ids(), self.rights.addresses());
         for (n, &visit) in visits.iter().enumerate() {
-            if let Some(&Visit { vertex, first, degree }) = visits.get(n + VISITS_AHEAD) {
-                if E::WHOLE {
-                    rights.value(ids_of_rights[vertex], E::Right::MODE);
-                    rights.delta(ids_of_rights[vertex]);
-                }
-                let ids = self.lefts.ids().as_ptr().wrapping_add(first);
-                prefetch(ids, FETCHED.min(degree * size_of::<I>()));
-                data.prefetch(first, degree);
+            let ahead = VISITS_AHEAD;
+            if let Some(&visit) = visits.get(n + 2 * ahead) {
+                prefetch(ids_of_rights.as_ptr().wrapping_add(visit.vertex()), 1);
             }
-            let (mut far, lefts) = (self.rights.at(visit.vertex), &mut self.lefts);
+            if let Some(&visit) = visits.get(n + ahead) {
+                if E::WHOLE || P::Right::RESTS {
+                    rights.value(ids_of_rights[visit.vertex()], E::Right::MODE);
+                    rights.delta(ids_of_rights[visit.vertex()]);
+                }
+                let ids = self.lefts.ids().as_ptr().wrapping_add(visit.first as usize);
+                prefetch(ids, FETCHED.min(visit.degree as usize * size_of::<I>()));
+                data.prefetch(visit.edges());
+            }
+            let (mut far, lefts) = (self.rights.at(visit.vertex()), &mut self.lefts);
             stage.begin(far.again(None).read(), cx);
             match visit.degree {
                 1 if Self::AT_HAND => edges_of(&mut far, lefts, Visit { degree: 1, ..visit }, data, stage, cx),
@@ -206,12 +270,11 @@ fn edges_of<P: Program, E: Exchange<P>, I: Id, W: Width>(
     cx: &mut Context<'_, P>,
 ) {
     let at_hand = Groups::<P, E, I, W>::AT_HAND;
-    let Visit { first, degree, .. } = visit;
-    let (ahead, addresses) = (Ahead(lefts.ids(), first), lefts.addresses());
-    let mut ends = lefts.part(first..first + degree);
-    let mut data = data.part(first..first + degree);
+    let edges = visit.edges();
+    let (ahead, addresses) = (Ahead(lefts.ids(), edges.start), lefts.addresses());
+    let (mut ends, mut data) = (lefts.part(edges.clone()), data.part(edges.clone()));
     let mut kept = [<DeltaItem<P::Right> as bytemuck::Zeroable>::zeroed(); LANES];
-    let in_lanes = at_hand && degree >= 2 * LANES;
+    let in_lanes = at_hand && edges.len() >= 2 * LANES;
     let mut edge = 0;
     if in_lanes {
         while let Some(mut few) = ends.take::<LANES>() {
@@ -243,12 +306,12 @@ fn edges_of<P: Program, E: Exchange<P>, I: Id, W: Width>(
 fn answers<P: Program, E: Exchange<P>, I: Id, W: Width>(
     far: &mut Endpoint<'_, P::Right, E::Right, W>,
     lefts: &mut Ends<'_, P::Left, E::Left, I, W>,
-    Visit { first, degree, .. }: Visit,
+    visit: Visit,
     data: &mut Data<'_, P>,
     stage: &E,
     cx: &mut Context<'_, P>,
 ) {
-    let (mut ends, mut data) = (lefts.part(first..first + degree), data.part(first..first + degree));
+    let (mut ends, mut data) = (lefts.part(visit.edges()), data.part(visit.edges()));
     for edge in 0..ends.ids().len() {
         stage.answer(E::Left::view(ends.at(edge)), E::Right::view(far.again(None)), data.at(edge), cx);
     }
@@ -285,15 +348,15 @@ impl<'r> Runs<'r> {
         Self { rest: runs.iter(), degree: 0, vertices: 0..0, edges: 0 }
     }
 
-    /// Returns the degree of a vertex, by its number in the block, and its first edge.
+    /// Returns the visit of a vertex, by its number in the block.
     #[inline(always)]
-    fn find(&mut self, vertex: usize) -> (usize, usize) {
+    fn find(&mut self, vertex: usize) -> Visit {
         while vertex >= self.vertices.end {
             let Some(run) = self.rest.next() else { break };
             self.edges += self.degree * self.vertices.len();
             self.degree = run.degree as usize;
             self.vertices = self.vertices.end..self.vertices.end + run.vertices as usize;
         }
-        (self.degree, self.edges + (vertex - self.vertices.start) * self.degree)
+        Visit::new(vertex, self.edges + (vertex - self.vertices.start) * self.degree, self.degree)
     }
 }

@@ -1,6 +1,7 @@
 //! The grid: one partition's memory. Vertex rows in shards, edges in blocks between a left and a right shard.
 
 mod array;
+mod awake;
 mod block;
 mod build;
 mod column;
@@ -23,13 +24,15 @@ mod walk;
 mod width;
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use megagrid_partition::Side;
+use megagrid_partition::parallel::lock;
 use megagrid_stages::simd::Level;
 use megagrid_stages::{EdgeItem, On, Program, Shape, Sides, Store, Vertex};
 
 pub(crate) use array::{Capacities, Role, RoleMut};
+pub(crate) use awake::Awake;
 pub(crate) use block::{Id, LocalEdges};
 pub use build::Source;
 pub(crate) use build::{Change, Columns, build_columns};
@@ -84,6 +87,8 @@ pub struct Grid<P: Program> {
     pub data: Vec<Disjoint<EdgeItem<P>>>,
     /// Where the items of each vertex's edges are, by shard, left and right; empty on a side where no stage asks.
     pub places: [Box<[Places]>; 2],
+    /// Which right vertices of each block are awake, by column; empty if they do not rest.
+    pub awake: Vec<Box<[Mutex<Awake>]>>,
     /// Left shards, and so blocks of a column for each layer; 1 where a block is over all of them.
     pub left_shards: usize,
     /// What hot loops are compiled for.
@@ -123,6 +128,12 @@ impl<P: Program> Grid<P> {
         &self.data[self.columns[shard].data]
     }
 
+    /// Returns the list of a block's right vertices that are awake, if they rest at times.
+    #[must_use]
+    pub fn awake_in(&self, shard: usize, block: usize) -> Option<MutexGuard<'_, Awake>> {
+        self.awake.get(shard).map(|blocks| lock(&blocks[block]))
+    }
+
     /// Tells whether both sides index the same rows.
     #[must_use]
     pub fn is_square(&self) -> bool {
@@ -158,6 +169,12 @@ impl<P: Program> Sides<P> for Grid<P> {
     fn right(&self) -> &Arc<VertexArrays<P::Right>> {
         &self.right
     }
+}
+
+/// Makes lists of right vertices that are awake, if vertices rest: none of them is known yet.
+pub(crate) fn awake<V: Vertex>(columns: &[Column]) -> Vec<Box<[Mutex<Awake>]>> {
+    let of = |column: &Column| column.edges.blocks().iter().map(|_| Mutex::default()).collect();
+    if V::RESTS { columns.iter().map(of).collect() } else { Vec::new() }
 }
 
 /// Joins the boundaries of both sides of a square graph.

@@ -7,6 +7,7 @@ use megagrid_stages::simd::prefetch_to_write;
 use megagrid_stages::{Additive, Shape, Store, Vertex};
 
 use super::array::RoleMut;
+use super::awake::Rests;
 use super::width::has_zeros;
 
 /// All roles of a range of rows, held exclusively: what Apply works on.
@@ -19,6 +20,8 @@ pub struct OwnedRows<'h, V: Vertex> {
     pub(super) deltas: Vec<RoleMut<'h, V::Delta>>,
     /// The items of a row that are zero.
     pub padding: Range<usize>,
+    /// Which rows are awake.
+    pub rests: Rests<'h>,
 }
 
 /// One row's roles at its master.
@@ -51,6 +54,7 @@ impl<V: Vertex> OwnedRow<'_, V> {
 
 impl<'h, V: Vertex> OwnedRows<'h, V> {
     /// Returns the roles of any of the rows; the delta is the first array's.
+    #[inline(always)]
     pub fn row(&mut self, row: usize) -> OwnedRow<'_, V> {
         OwnedRow {
             row,
@@ -73,10 +77,21 @@ impl<'h, V: Vertex> OwnedRows<'h, V> {
         }
     }
 
-    fn reduce_row(&mut self, row: usize) {
+    /// Reduces the partial deltas of a row.
+    #[inline(always)]
+    pub fn reduce_row(&mut self, row: usize) {
         if let Some((delta, partials)) = self.deltas.split_first_mut() {
             reduce::<V>(partials, row, delta.items(row));
         }
+    }
+
+    /// Fetches a row that Apply is to write soon, where it is one value.
+    #[inline(always)]
+    pub fn fetch(&self, row: usize) {
+        self.sync.fetch(row);
+        self.mirror.fetch(row);
+        self.master.fetch(row);
+        self.deltas.iter().for_each(|delta| delta.fetch(row));
     }
 
     /// Reduces partial deltas, and returns every row's roles, in row order.

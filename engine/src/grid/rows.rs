@@ -7,9 +7,10 @@ use std::ops::Range;
 
 use bytemuck::Zeroable;
 use megagrid_stages::mode::{Access, Mode};
-use megagrid_stages::{Store, Vertex, row_width};
+use megagrid_stages::{Store, Total, Vertex, row_width};
 
 use super::array::{Array, Capacities, Role, RoleMut};
+use super::awake::{Rest, Rests};
 use super::ends::{Held, HeldRows, HeldStore};
 use super::owned::OwnedRows;
 use super::width::has_zeros;
@@ -26,6 +27,8 @@ pub struct VertexArrays<V: Vertex> {
     master: Array<V::Master>,
     /// One array, or one for each worker of the process where partial deltas are reduced.
     deltas: Box<[Array<V::Delta>]>,
+    /// Which rows of each piece are awake.
+    rests: Box<[Rest]>,
 }
 
 impl<V: Vertex> VertexArrays<V> {
@@ -44,6 +47,7 @@ impl<V: Vertex> VertexArrays<V> {
             deltas,
             width,
             dims,
+            rests: rests::<V>(&bounds),
             bounds: bounds.into(),
         })
     }
@@ -74,6 +78,7 @@ impl<V: Vertex> VertexArrays<V> {
             mirror: self.mirror.like()?,
             master: self.master.like()?,
             deltas: self.deltas.iter().map(Array::like).collect::<Result<_, _>>()?,
+            rests: rests::<V>(&self.bounds),
         })
     }
 
@@ -83,6 +88,7 @@ impl<V: Vertex> VertexArrays<V> {
         self.sync.items.try_copy(&from.sync.items, pieces.clone())?;
         self.mirror.items.try_copy(&from.mirror.items, pieces.clone())?;
         self.master.items.try_copy(&from.master.items, pieces.clone())?;
+        self.rests(pieces).wake();
         match (&*self.deltas, &*from.deltas) {
             ([into], [from]) => into.items.try_copy(&from.items, pieces.clone()),
             _ => Some(()),
@@ -98,6 +104,11 @@ impl<V: Vertex> VertexArrays<V> {
     pub fn try_clear_deltas(&self, pieces: Range<usize>, thread: usize) -> Option<()> {
         self.deltas[thread].items.try_own(pieces)?.fill(Zeroable::zeroed());
         Some(())
+    }
+
+    /// Returns the number of delta arrays.
+    pub fn num_deltas(&self) -> usize {
+        self.deltas.len()
     }
 
     /// Tells whether each worker of the process adds to a delta array of its own.
@@ -144,6 +155,11 @@ impl<V: Vertex> VertexArrays<V> {
             + self.deltas.iter().map(|delta| delta.items.bytes()).sum::<usize>()
     }
 
+    /// Returns which rows of `pieces` are awake.
+    pub fn rests(&self, pieces: &Range<usize>) -> Rests<'_> {
+        Rests::new::<V>(&self.rests, &self.bounds, pieces)
+    }
+
     fn rows(&self, pieces: &Range<usize>) -> Range<usize> {
         self.bounds[pieces.start]..self.bounds[pieces.end]
     }
@@ -155,6 +171,9 @@ impl<V: Vertex> VertexArrays<V> {
             Mode::Read | Mode::Add => (self.sync.try_share(&pieces)?, self.mirror.try_share(&pieces)?),
             Mode::Update => (self.sync.try_own(&pieces)?, self.mirror.try_own(&pieces)?),
         };
+        if A::MODE == Mode::Update {
+            self.rests(&pieces).wake();
+        }
         let delta = match A::MODE {
             Mode::Add => self.deltas[copy].try_own(&pieces)?,
             Mode::Read | Mode::Update => Held::Absent,
@@ -171,6 +190,13 @@ impl<V: Vertex> VertexArrays<V> {
 
     /// As [`Self::try_own`], with only some of the delta arrays.
     pub fn try_own_copies(&self, pieces: Range<usize>, copies: Range<usize>) -> Option<OwnedRows<'_, V>> {
+        let owned = self.try_own_awake(pieces, copies)?;
+        owned.rests.wake();
+        Some(owned)
+    }
+
+    /// As [`Self::try_own_copies`], for those who wake no row that rests.
+    pub fn try_own_awake(&self, pieces: Range<usize>, copies: Range<usize>) -> Option<OwnedRows<'_, V>> {
         let first = self.bounds[pieces.start];
         Some(OwnedRows {
             rows: self.rows(&pieces),
@@ -179,6 +205,7 @@ impl<V: Vertex> VertexArrays<V> {
             master: own(&self.master, &pieces, first)?,
             deltas: self.deltas[copies].iter().map(|delta| own(delta, &pieces, first)).collect::<Option<_>>()?,
             padding: self.dims..self.width,
+            rests: self.rests(&pieces),
         })
     }
 
@@ -196,7 +223,8 @@ impl<V: Vertex> VertexArrays<V> {
             rows: self.rows(&pieces),
             sync: Role { array: &self.sync, items: self.sync.items.try_share(pieces.clone())?, first },
             mirror: Role { array: &self.mirror, items: self.mirror.items.try_share(pieces.clone())?, first },
-            master: Role { array: &self.master, items: self.master.items.try_share(pieces)?, first },
+            master: Role { array: &self.master, items: self.master.items.try_share(pieces.clone())?, first },
+            rests: self.rests(&pieces),
         })
     }
 }
@@ -208,6 +236,22 @@ pub struct SharedRows<'h, V: Vertex> {
     /// Data of the replica.
     pub mirror: Role<'h, V::Mirror>,
     pub master: Role<'h, V::Master>,
+    /// Which of them are awake.
+    pub rests: Rests<'h>,
+}
+
+/// Begins with all rows awake.
+fn rests<V: Vertex>(bounds: &[usize]) -> Box<[Rest]> {
+    let pieces = if V::RESTS { bounds.len() - 1 } else { 0 };
+    (0..pieces).map(|_| Rest::default()).collect()
+}
+
+impl<V: Vertex> SharedRows<'_, V> {
+    /// Returns what an Aggregate sees of a row.
+    #[inline(always)]
+    pub fn total(&self, row: usize) -> Total<'_, V> {
+        Total { sync: self.sync.view(row), master: self.master.view(row) }
+    }
 }
 
 fn own<'h, S: Store + ?Sized>(array: &'h Array<S>, pieces: &Range<usize>, first: usize) -> Option<RoleMut<'h, S>> {

@@ -4,6 +4,7 @@ use megagrid_partition::Side;
 use megagrid_stages::mode::{Access, Mode};
 use megagrid_stages::{Context, EdgeItem, Exchange, Program};
 
+use super::awake::Awake;
 use super::block::{Id, LocalEdges};
 use super::edge_data::Data;
 use super::ends::{Ends, HeldRows};
@@ -23,6 +24,8 @@ pub struct Walk<'w, 'h, P: Program, E: Exchange<P>, I, W> {
     pub data: &'w mut [EdgeItem<P>],
     /// Which rows of the right shard run.
     pub visits: &'w mut Visits,
+    /// The block's right vertices that are awake, if others are skipped, and how often some of them may have been woken.
+    pub awake: Option<(&'w mut Awake, u64)>,
     /// The edge function.
     pub stage: &'w E,
     /// Items per row, left and right.
@@ -38,8 +41,8 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
     /// When fewer rows are held than the block's ids need, or rows of another width.
     #[inline(always)]
     pub fn run(self, cx: &mut Context<'_, P>) {
-        let Self { edges, block, left, right, data, visits, stage, widths } = self;
-        if E::GROUPED && visits.active.is_empty() {
+        let Self { edges, block, left, right, data, visits, awake, stage, widths } = self;
+        if E::GROUPED && awake.is_none() && visits.asks() {
             visits.active.extend(right.reads(edges.right_rows(), widths.1).map(|row| stage.is_active(row, cx)));
         }
         let lefts = left.ends(Side::Left, (edges, block), widths.0);
@@ -49,7 +52,11 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
         // A function whose edges have one form is compiled for that form only.
         if E::GROUPED {
             assert!(edges.grouped(), "a function that asks for groups gets them");
-            Groups { lefts, rights, runs }.active(visits, data, stage, cx);
+            let groups = Groups { lefts, rights, runs };
+            match awake {
+                Some((awake, wakings)) => groups.awake(awake, wakings, visits, data, stage, cx),
+                None => groups.active(visits, data, stage, cx),
+            }
         } else if Self::ROTATES {
             assert!(!edges.grouped(), "a function that changes both ends runs on pairs");
             pairs(lefts, rights, data, stage, cx);

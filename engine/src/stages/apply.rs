@@ -20,12 +20,14 @@ impl<P: Program, O: On<P>, A: Apply<P, O::Vertex>> RunStage<P> for RunApply<O, A
     fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
         let (plan, rows, shards) = (site.plan, site.grid.rows::<O>(), task.shards(O::SIDE));
         let (pieces, part) = (site.grid.pieces(O::SIDE).of(shards.clone()), plan.parts[O::SIDE as usize]);
-        let mut owned = match part {
-            Some(Part::Worker) => {
-                let copy = task.copies[O::SIDE as usize];
-                rows.try_own_copies(pieces, copy..copy + 1)?
-            }
-            _ => rows.try_own(pieces)?,
+        let copies = match (part, task.copies[O::SIDE as usize]) {
+            (Some(Part::Worker), copy) => copy..copy + 1,
+            _ => 0..rows.num_deltas(),
+        };
+        let mut owned = if skips::<P, O::Vertex, A>(&self.0, cx) {
+            rows.try_own_awake(pieces, copies)?
+        } else {
+            rows.try_own_copies(pieces, copies)?
         };
         if part.is_none() {
             add_arrived(site, O::SIDE, shards.start, &mut owned);
@@ -60,6 +62,11 @@ impl<P: Program, O: On<P>, A: Apply<P, O::Vertex>> RunStage<P> for RunApply<O, A
 /// Tells whether a process uses rows of a shard.
 fn uses<P: Program, O: On<P>>(site: &Site<'_, P>, process: ProcessId, shard: usize) -> bool {
     site.sync.is_some_and(|sync| !sync.mirrors.added(site.plan, O::SIDE, process, ShardId(shard)).is_empty())
+}
+
+/// Tells whether a stage passes by vertices that rest.
+fn skips<P: Program, V: Vertex, A: Apply<P, V>>(stage: &A, cx: &Context<'_, P>) -> bool {
+    V::RESTS && !stage.visits_resting(cx)
 }
 
 fn apply<P: Program, V: Vertex, A: Apply<P, V>>(
@@ -108,6 +115,11 @@ impl<P: Program, V: Vertex, A: Apply<P, V>, const PARTS: bool> Kernel for ApplyR
         let mut at_hand = std::mem::take(self.cx.worker);
         let mut cx = Context::<P> { worker: &mut at_hand, ..*self.cx };
         let (mut old, padding) = (Vec::new(), self.owned.padding.clone());
+        if skips::<P, V, A>(self.stage, &cx) {
+            self.awake(&mut old, &mut cx);
+            *self.cx.worker = at_hand;
+            return;
+        }
         let mut rows = self.owned.each_row_in_parts();
         while let Some(mut row) = rows.next() {
             if is_active::<P, V, A>(self.stage, &row, &cx) {
@@ -115,14 +127,39 @@ impl<P: Program, V: Vertex, A: Apply<P, V>, const PARTS: bool> Kernel for ApplyR
                     rows.fetch_after(&row);
                     rows.reduce_row(&mut row);
                 }
-                if A::ADDITIVE && self.in_parts && cast_slice::<_, u8>(row.delta).iter().all(|&byte| byte == 0) {
-                    continue;
-                }
-                apply_row::<P, V, A>(self.stage, &mut row, self.reduces, &mut old, &mut cx);
+                visit::<P, V, A>(self.stage, &mut row, (self.reduces, self.in_parts), &mut old, &mut cx);
                 row.check_padding(&padding, name::<A>);
             }
         }
         *self.cx.worker = at_hand;
+    }
+}
+
+impl<P: Program, V: Vertex, A: Apply<P, V>, const PARTS: bool> ApplyRows<'_, '_, '_, P, V, A, PARTS> {
+    /// Visits the rows that are awake only.
+    #[inline(always)]
+    fn awake(&mut self, old: &mut Vec<<V::Sync as Store>::Item>, cx: &mut Context<'_, P>) {
+        let (padding, owned) = (self.owned.padding.clone(), &mut self.owned);
+        let rests = owned.rests;
+        for piece in 0..rests.len() {
+            let (rows, mut awake) = rests.list(piece);
+            let mut walk = awake.walk(rests.wakings_of(piece), rows.len());
+            while let Some((row, later)) = walk.next() {
+                if let Some(later) = later {
+                    owned.fetch(rows.start + later);
+                }
+                let mut at = owned.row(rows.start + row);
+                if !V::is_resting(V::Sync::view(at.sync)) && is_active::<P, V, A>(self.stage, &at, cx) {
+                    if PARTS {
+                        owned.reduce_row(rows.start + row);
+                        at = owned.row(rows.start + row);
+                    }
+                    visit::<P, V, A>(self.stage, &mut at, (self.reduces, self.in_parts), old, cx);
+                    at.check_padding(&padding, name::<A>);
+                }
+                walk.pass(row, V::is_resting(V::Sync::view(at.sync)));
+            }
+        }
     }
 }
 
@@ -131,15 +168,19 @@ fn is_active<P: Program, V: Vertex, A: Apply<P, V>>(stage: &A, row: &OwnedRow<'_
     stage.is_active(Read { sync: V::Sync::view(row.sync), mirror: V::Mirror::view(row.mirror) }, cx)
 }
 
-/// Runs Apply on one row, whose delta was `reduced` or is zero, and refreshes its mirror data; `old` is scratch.
+/// Runs Apply on one row, whose delta was `reduced` or is zero, and refreshes its mirror data; `old` is scratch. Where deltas are parts of
+/// sums, a row to which nothing was added stays as it is.
 #[inline(always)]
-fn apply_row<P: Program, V: Vertex, A: Apply<P, V>>(
+fn visit<P: Program, V: Vertex, A: Apply<P, V>>(
     stage: &A,
     row: &mut OwnedRow<'_, V>,
-    reduced: bool,
+    (reduced, in_parts): (bool, bool),
     old: &mut Vec<<V::Sync as Store>::Item>,
     cx: &mut Context<'_, P>,
 ) {
+    if A::ADDITIVE && in_parts && cast_slice::<_, u8>(row.delta).iter().all(|&byte| byte == 0) {
+        return;
+    }
     let keeps_mirror = V::Mirror::SHAPE != Shape::Nothing;
     // One value stays in registers: through memory its way would be as long as that of all that is written before it.
     let value = if V::Sync::SHAPE == Shape::Value { row.sync.first().copied() } else { None };

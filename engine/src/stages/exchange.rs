@@ -8,7 +8,7 @@ use megagrid_stages::simd::Kernel;
 use megagrid_stages::{Context, EdgeItem, Exchange, Program, Shape, Store, Vertex};
 
 use super::site::{RunStage, Site, name};
-use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, Runtime, Visits, Walk, Width, hold};
+use crate::grid::{Awake, Edges, Fixed, Grid, HeldRows, Id, LocalEdges, Runtime, Visits, Walk, Width, hold};
 use crate::plan::{Plan, Task};
 
 pub struct RunExchange<E>(pub Arc<E>);
@@ -34,13 +34,13 @@ pub fn exchange<P: Program, E: Exchange<P>>(
     if plan.whole {
         return in_random_order(stage, grid, task, cx);
     }
-    let (mut edges, mut visits) = (0, Visits::default());
+    let (mut edges, mut visits, skips) = (0, Visits::default(), skips(stage, cx));
     let is_own = |left| task.turn.is_none() || plan.works_on(WorkerId(worker), Side::Left, ShardId(left));
     for shard in task.right.clone() {
         visits.begin();
         let column = &grid.columns[shard];
-        let pieces = grid.right_pieces.of(shard..shard + 1);
-        let take = || grid.right.try_hold::<E::Right>(pieces.clone(), task.copies[1]);
+        let rights = grid.right_pieces.of(shard..shard + 1);
+        let take = || grid.right.try_hold::<E::Right>(rights.clone(), task.copies[1]);
         // Before anything was changed a refused worker takes another task.
         let mut right = if edges == 0 { take()? } else { hold(take) };
         for layer in task.layers.clone() {
@@ -53,8 +53,10 @@ pub fn exchange<P: Program, E: Exchange<P>>(
                 let pieces = grid.left_pieces.of(left..left + 1);
                 let mut left = hold(|| grid.left.try_hold::<E::Left>(pieces.clone(), task.copies[0]));
                 let mut data = hold(|| grid.data_of(shard).try_own(column.piece(block)));
-                let at =
-                    BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data, visits: &mut visits };
+                let mut awake = if skips { grid.awake_in(shard, block) } else { None };
+                let awake = awake.as_deref_mut().map(|awake| (awake, grid.right.rests(&rights).wakings()));
+                let (left, right, data) = (&mut left, &mut right, &mut *data);
+                let at = BlockAt { stage, block, left, right, data, visits: &mut visits, awake };
                 at.run(grid, &column.edges, cx);
                 edges += len as u64;
                 left.check_padding(grid.left.dims(), grid.left.width(), name::<E>);
@@ -63,6 +65,11 @@ pub fn exchange<P: Program, E: Exchange<P>>(
         right.check_padding(grid.right.dims(), grid.right.width(), name::<E>);
     }
     Some(edges)
+}
+
+/// Tells whether a stage passes by right vertices that rest.
+fn skips<P: Program, E: Exchange<P>>(stage: &E, cx: &Context<'_, P>) -> bool {
+    E::GROUPED && P::Right::RESTS && !stage.visits_resting(cx)
 }
 
 thread_local! {
@@ -78,7 +85,7 @@ fn in_random_order<P: Program, E: Exchange<P>>(
     task: &Task,
     cx: &mut Context<'_, P>,
 ) -> Option<u64> {
-    let (seed, mut edges) = (cx.seed, 0);
+    let (seed, mut edges, skips) = (cx.seed, 0, skips(stage, cx));
     let columns = task.right.clone().flat_map(|shard| task.layers.clone().map(move |layer| (shard, layer)));
     let (mut visits, mut columns) = (VISITS.take(), Vec::from_iter(columns.enumerate()));
     visits.resize_with(columns.len().max(visits.len()), Visits::default);
@@ -89,13 +96,18 @@ fn in_random_order<P: Program, E: Exchange<P>>(
         for &(n, (shard, layer)) in &columns {
             cx.seed = SplitMix::new(seed, n as u64).bits();
             visits[n].turn_to(part, parts);
+            if visits[n].is_done() {
+                continue;
+            }
             let (column, block) = (&grid.columns[shard], layer * grid.left_shards);
             let (lefts, rights) = (grid.left_pieces.of(task.left.clone()), grid.right_pieces.of(shard..shard + 1));
             let mut right = hold(|| grid.right.try_hold::<E::Right>(rights.clone(), task.copies[1]));
             let mut left = hold(|| grid.left.try_hold::<E::Left>(lefts.clone(), task.copies[0]));
             let mut data = hold(|| grid.data_of(shard).try_own(column.piece(block)));
+            let mut awake = if skips && part == 0 { grid.awake_in(shard, block) } else { None };
+            let awake = awake.as_deref_mut().map(|awake| (awake, grid.right.rests(&rights).wakings()));
             let (left, right, data) = (&mut left, &mut right, &mut *data);
-            BlockAt { stage, block, left, right, data, visits: &mut visits[n] }.run(grid, &column.edges, cx);
+            BlockAt { stage, block, left, right, data, visits: &mut visits[n], awake }.run(grid, &column.edges, cx);
             edges += column.edges.blocks()[block].edges.len() as u64 * u64::from(part == 0);
             left.check_padding(grid.left.dims(), grid.left.width(), name::<E>);
             right.check_padding(grid.right.dims(), grid.right.width(), name::<E>);
@@ -117,6 +129,7 @@ struct BlockAt<'b, 'h, P: Program, E: Exchange<P>> {
     right: &'b mut HeldRows<'h, P::Right, E::Right>,
     data: &'b mut [EdgeItem<P>],
     visits: &'b mut Visits,
+    awake: Option<(&'b mut Awake, u64)>,
 }
 
 impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
@@ -155,8 +168,8 @@ impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
         widths: (W, W),
         cx: &mut Context<'_, P>,
     ) {
-        let Self { stage, block, left, right, data, visits } = self;
-        let walk = Walk { edges, block, left, right, data, visits, stage, widths };
+        let Self { stage, block, left, right, data, visits, awake } = self;
+        let walk = Walk { edges, block, left, right, data, visits, awake, stage, widths };
         // Where an edge has no rows to go over, a vector would hold the ends of several edges.
         let level = if Self::ITEMS { grid.level } else { grid.level.of_scattered() };
         level.run(OneBlock { walk, cx });

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use megagrid_stages::{Aggregate, Combine, Context, GlobalSync, On, Program, Total};
+use megagrid_stages::{Aggregate, Combine, Context, GlobalSync, On, Program, Vertex};
 
 use super::globals::Globals;
 use super::site::{RunStage, Site};
@@ -64,9 +64,22 @@ impl<P: Program, O: On<P>, G: Aggregate<P, O::Vertex>> RunStage<P> for RunAggreg
             return self.0.run(site, task, cx);
         }
         let rows = grid.rows::<O>().try_share(grid.pieces(O::SIDE).of(shards))?;
-        for row in rows.rows.clone() {
-            let vertex = Total { sync: rows.sync.view(row), master: rows.master.view(row) };
-            self.0.0.aggregate(vertex, cx.worker);
+        let stage = &*self.0.0;
+        if !O::Vertex::RESTS || stage.visits_resting(cx) {
+            rows.rows.clone().for_each(|row| stage.aggregate(rows.total(row), cx.worker));
+            return Some(0);
+        }
+        for piece in 0..rows.rests.len() {
+            let (all, mut awake) = rows.rests.list(piece);
+            let mut walk = awake.walk(rows.rests.wakings_of(piece), all.len());
+            while let Some((row, _)) = walk.next() {
+                let vertex = rows.total(all.start + row);
+                let rests = O::Vertex::is_resting(vertex.sync);
+                walk.pass(row, rests);
+                if !rests {
+                    stage.aggregate(vertex, cx.worker);
+                }
+            }
         }
         Some(0)
     }

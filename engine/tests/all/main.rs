@@ -25,6 +25,7 @@ mod placement;
 mod plans;
 #[path = "../../../tests/processes/mod.rs"]
 mod processes;
+mod resting;
 mod surface;
 mod threads;
 mod topology;

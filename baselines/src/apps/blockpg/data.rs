@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use megagrid_algorithms::blockpg::{BlockPg, Config, Margin, Region, State, Totals, Weight, log_loss};
+use megagrid_algorithms::blockpg::{BlockPg, Config, Feature, Margin, Region, State, Totals, Weight, log_loss};
 use megagrid_partition::{EdgeList, EdgeSource, Side, SplitMix};
-use megagrid_stages::{Combine, GlobalSync};
+use megagrid_stages::{Apply, Combine, Context, GlobalSync, Read, Vertex};
 
 use crate::job::{Measured, list_by};
 use crate::{Error, Run};
@@ -127,6 +127,15 @@ pub(super) fn sync(stage: &impl GlobalSync<BlockPg>, totals: Vec<Totals>, state:
 pub(super) fn join(into: &mut Vec<Totals>, mut from: Vec<Totals>) {
     into.resize_with(from.len().max(into.len()), Totals::default);
     into.iter_mut().zip(&mut from).for_each(|(total, part)| total.combine(part));
+}
+
+/// Tells whether an Apply runs on a feature.
+pub(super) fn runs(
+    stage: &impl Apply<BlockPg, Feature>,
+    feature: Read<'_, Feature>,
+    cx: &Context<'_, BlockPg>,
+) -> bool {
+    (stage.visits_resting(cx) || !Feature::is_resting(feature.sync)) && stage.is_active(feature, cx)
 }
 
 pub(super) fn is_visited(weight: &Weight, state: &State) -> bool {

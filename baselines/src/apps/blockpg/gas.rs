@@ -12,7 +12,7 @@ use megagrid_partition::strategy::BiCut;
 use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, GlobalSync, Master, Read, Total, Update};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::data::{Data, is_visited, join, loss, sync};
+use super::data::{Data, is_visited, join, loss, runs, sync};
 use crate::crew::Spent;
 use crate::gas::cut::{Cut, edges_here};
 use crate::gas::{Active, Gas, VertexProgram};
@@ -54,7 +54,7 @@ impl Vertex {
         delta: &Derivatives,
         cx: &mut Context<'_, BlockPg>,
     ) {
-        if stage.is_active(Read { sync: &self.weight, mirror: &self.change }, cx) {
+        if runs(stage, Read { sync: &self.weight, mirror: &self.change }, cx) {
             let before = self.weight.value;
             stage.apply(Master { sync: &mut self.weight, master: &mut self.region, delta }, cx);
             self.change = self.weight.value - before;

@@ -10,7 +10,7 @@ use megagrid_algorithms::blockpg::{
 use megagrid_partition::{EdgeList, Side};
 use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, GlobalSync, Master, Read, Total, Update};
 
-use super::data::{Data, is_visited, loss, sync};
+use super::data::{Data, is_visited, loss, runs, sync};
 use crate::apps::servers::Team;
 use crate::crew::{self, Spent};
 use crate::gas::csr::Csr;
@@ -81,7 +81,7 @@ impl Worker {
         for feature in self.own(features) {
             let mut weight = self.weights[feature];
             let cx = &mut context(&mut self.total, state);
-            if !stage.is_active(Read { sync: &weight, mirror: &0.0 }, cx) {
+            if !runs(stage, Read { sync: &weight, mirror: &0.0 }, cx) {
                 continue;
             }
             let mut delta = [0.0; 2];

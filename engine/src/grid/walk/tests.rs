@@ -36,13 +36,15 @@ fn walk<'h, P: Program<Worker = (), Global = ()>, E: Exchange<P>, I: Id>(
             right,
             data,
             visits: &mut Visits::default(),
+            awake: None,
             stage,
             widths: (Fixed::<16>, Fixed::<16>),
         }
         .run(&mut cx);
     } else {
         let widths = (Runtime(widths.0), Runtime(widths.1));
-        Walk { edges, block, left, right, data, visits: &mut Visits::default(), stage, widths }.run(&mut cx);
+        Walk { edges, block, left, right, data, visits: &mut Visits::default(), awake: None, stage, widths }
+            .run(&mut cx);
     }
 }
 
