@@ -1,4 +1,4 @@
-//! Lists of vertices that do not [rest](Vertex::is_resting): stages that skip the others do not look at them.
+//! Lists of vertices that do not [rest](Vertex::is_resting): stages pass the others by without a look.
 //!
 //! A list is made from a look at all vertices, and made anew when one of them may have been woken since. Between, stages drop from
 //! it what has come to rest. There is one of rows for each piece, for stages on vertices, and one of right vertices for each block,
