@@ -96,7 +96,7 @@ impl State {
     }
 
     /// Decides which features the next iteration visits, by what the last one found.
-    pub(super) fn go_on(&mut self, found: Totals) {
+    pub(super) fn choose_visits(&mut self, found: Totals) {
         if self.full {
             (self.full_violation, self.partial, self.visits) = (found.optimality.violation, 0, 0);
             self.features = found.visited + found.screened;

@@ -89,7 +89,7 @@ pub struct Survey;
 impl GlobalSync<BlockPg> for Survey {
     fn apply(&self, _: Totals, state: &mut State) {
         let found = std::mem::take(&mut state.found);
-        state.go_on(found);
+        state.choose_visits(found);
     }
 }
 

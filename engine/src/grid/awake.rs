@@ -26,19 +26,19 @@ pub struct Awake {
 impl Awake {
     /// Walks over the vertices, in ascending order: over `all` if they are not listed yet, or some were woken since.
     #[inline(always)]
-    pub fn walk(&mut self, wakings: u64, all: usize) -> Walk<'_> {
+    pub fn each(&mut self, wakings: u64, all: usize) -> EachAwake<'_> {
         if self.wakings != wakings {
             self.vertices.clear();
             self.vertices.extend(0..all as u32);
         }
-        // A walk that does not end leaves a list that is not used again.
+        // A walk that does not end, since a stage panics, leaves half a list: it is not to be used again.
         self.wakings = 0;
-        Walk { vertices: &mut self.vertices, kept: 0, next: 0, ended: &mut self.wakings, wakings }
+        EachAwake { vertices: &mut self.vertices, kept: 0, next: 0, ended: &mut self.wakings, wakings }
     }
 }
 
-/// A walk over listed vertices.
-pub struct Walk<'a> {
+/// Listed vertices, one after the other; see [`Awake::each`].
+pub struct EachAwake<'a> {
     vertices: &'a mut Vec<u32>,
     /// How many of those behind stay listed.
     kept: usize,
@@ -47,7 +47,7 @@ pub struct Walk<'a> {
     wakings: u64,
 }
 
-impl Walk<'_> {
+impl EachAwake<'_> {
     /// Returns the next vertex, and one that comes later, if there is one. Without any, the walk has ended.
     #[inline(always)]
     pub fn next(&mut self) -> Option<(usize, Option<usize>)> {

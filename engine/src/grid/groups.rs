@@ -177,14 +177,14 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
         let (ids, addresses, rights) = (self.rights.ids(), self.rights.addresses(), &mut self.rights);
         let mut runs = Runs::new(self.runs);
         which.list.clear();
-        let mut walk = awake.walk(wakings, ids.len());
-        while let Some((vertex, later)) = walk.next() {
+        let mut each = awake.each(wakings, ids.len());
+        while let Some((vertex, later)) = each.next() {
             if let Some(later) = later {
                 addresses.value(ids[later], Mode::Read);
             }
             let right = rights.at(vertex).read();
             let rests = P::Right::is_resting(right.sync);
-            walk.pass(vertex, rests);
+            each.pass(vertex, rests);
             if !rests && stage.is_active(right, cx) {
                 which.list.push(runs.find(vertex));
             }
@@ -231,11 +231,11 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
     fn visits(&mut self, visits: &[Visit], data: &mut Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
         let (ids_of_rights, rights) = (self.rights.ids(), self.rights.addresses());
         for (n, &visit) in visits.iter().enumerate() {
-            let ahead = VISITS_AHEAD;
-            if let Some(&visit) = visits.get(n + 2 * ahead) {
+            // Ids are in the order of the block and visits are not: an id is waited for as rows are.
+            if let Some(&visit) = visits.get(n + 2 * VISITS_AHEAD) {
                 prefetch(ids_of_rights.as_ptr().wrapping_add(visit.vertex()), 1);
             }
-            if let Some(&visit) = visits.get(n + ahead) {
+            if let Some(&visit) = visits.get(n + VISITS_AHEAD) {
                 if E::WHOLE || P::Right::RESTS {
                     rights.value(ids_of_rights[visit.vertex()], E::Right::MODE);
                     rights.delta(ids_of_rights[visit.vertex()]);

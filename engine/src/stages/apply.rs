@@ -143,8 +143,8 @@ impl<P: Program, V: Vertex, A: Apply<P, V>, const PARTS: bool> ApplyRows<'_, '_,
         let rests = owned.rests;
         for piece in 0..rests.len() {
             let (rows, mut awake) = rests.list(piece);
-            let mut walk = awake.walk(rests.wakings_of(piece), rows.len());
-            while let Some((row, later)) = walk.next() {
+            let mut each = awake.each(rests.wakings_of(piece), rows.len());
+            while let Some((row, later)) = each.next() {
                 if let Some(later) = later {
                     owned.fetch(rows.start + later);
                 }
@@ -157,7 +157,7 @@ impl<P: Program, V: Vertex, A: Apply<P, V>, const PARTS: bool> ApplyRows<'_, '_,
                     visit::<P, V, A>(self.stage, &mut at, (self.reduces, self.in_parts), old, cx);
                     at.check_padding(&padding, name::<A>);
                 }
-                walk.pass(row, V::is_resting(V::Sync::view(at.sync)));
+                each.pass(row, V::is_resting(V::Sync::view(at.sync)));
             }
         }
     }

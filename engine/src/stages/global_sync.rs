@@ -71,11 +71,11 @@ impl<P: Program, O: On<P>, G: Aggregate<P, O::Vertex>> RunStage<P> for RunAggreg
         }
         for piece in 0..rows.rests.len() {
             let (all, mut awake) = rows.rests.list(piece);
-            let mut walk = awake.walk(rows.rests.wakings_of(piece), all.len());
-            while let Some((row, _)) = walk.next() {
+            let mut each = awake.each(rows.rests.wakings_of(piece), all.len());
+            while let Some((row, _)) = each.next() {
                 let vertex = rows.total(all.start + row);
                 let rests = O::Vertex::is_resting(vertex.sync);
-                walk.pass(row, rests);
+                each.pass(row, rests);
                 if !rests {
                     stage.aggregate(vertex, cx.worker);
                 }
