@@ -100,6 +100,8 @@ pub struct Run {
     pub placement: bool,
     /// About how many rows each process of LazyTable caches; nothing: all that it uses.
     pub cached_rows: Option<usize>,
+    /// Whether LazyTable requests rows before they are read; others have no say in it.
+    pub prefetch: bool,
     /// Whether a parameter server steps what is shared itself, by [AdaptiveRevision](crate::server::AdaRevision), instead of adding what workers
     /// change: for matrix factorization in place.
     pub server_steps: bool,
@@ -156,6 +158,10 @@ impl Run {
             let advice = "leave it out: lazytable has it";
             return Err(Error::Unsupported { system: system.name(), what: "a bound on cached rows", advice });
         }
+        if !self.prefetch && system != System::LazyTable {
+            let advice = "leave it on: lazytable can do without";
+            return Err(Error::Unsupported { system: system.name(), what: "no prefetch", advice });
+        }
         if self.server_steps && system.is_gas() {
             let advice = "leave it out: it has no servers";
             return Err(Error::Unsupported { system: system.name(), what: "steps by the server", advice });
@@ -181,6 +187,7 @@ impl Default for Run {
             gather: Gather::Virtual,
             placement: true,
             cached_rows: None,
+            prefetch: true,
             server_steps: false,
             cut: None,
             processes: Processes::default(),

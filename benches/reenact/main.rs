@@ -1,7 +1,7 @@
-//! Published figures re-enacted: in real time (1, 4, 5, 14 to 16), by exact counters (6, 7, 11), in modelled time of exact shapes (20, but for accuracy), and
+//! Published figures re-enacted: in real time (1, 4, 5, 14 to 16, 26), by exact counters (6, 7, 11), in modelled time of exact shapes (20, but for accuracy), and
 //! on the virtual cluster, which has real numbers and modelled time (the others).
 //!
-//!     cargo reenact ROW [PART…] [--json FILE]   # 1, 3 to 17, 20, 25; "all"; "calibrate" measures what tasks cost. 14 to 16 have parts
+//!     cargo reenact ROW [PART…] [--json FILE]   # 1, 3 to 17, 20, 25, 26; "all"; "calibrate" measures what tasks cost. 14 to 16 have parts
 //!                                # pr, cf and tm, 20 has 4.6 to 4.13, and trains on files of samples that are named, too
 //!
 //! Each row prints its figures, link and costs, writes a plot to `docs/reenact/`, and says what of the published shape holds.
@@ -12,6 +12,7 @@ mod fabric;
 mod job;
 mod rows {
     pub mod bytes;
+    pub mod communication;
     pub mod delays;
     pub mod disruptions;
     pub mod essp;
@@ -37,7 +38,7 @@ use megagrid_results::published::Evidence::{self, Counted, Modelled, Real, Virtu
 /// Number, title, what it rests on, and what re-enacts it.
 type Row = (u32, &'static str, Evidence, fn(&mut Findings));
 
-const ROWS: [Row; 18] = [
+const ROWS: [Row; 19] = [
     (1, "TuX2 Figure 8: rows in arrays and in hash maps", Real, rows::layout::run),
     (3, "TuX2 Figures 10 to 12: slack and mini-batches", Virtual, rows::slack::run),
     (4, "TuX2 Figure 13: matrix factorization on GAS engines", Real, rows::systems::gas),
@@ -66,6 +67,7 @@ const ROWS: [Row; 18] = [
         rows::geeps::run,
     ),
     (25, "ESSP on VAP: a bound on values under way", Virtual, rows::values::run),
+    (26, "LazyTable Figures 8 and 9: processors for communication, and prefetch", Real, rows::communication::run),
 ];
 
 fn main() -> io::Result<ExitCode> {
@@ -88,7 +90,7 @@ fn main() -> io::Result<ExitCode> {
     }
     let rows: Vec<&Row> = ROWS.iter().filter(|row| wanted == "all" || wanted == row.0.to_string()).collect();
     if rows.is_empty() {
-        eprintln!("no row {wanted}; expected 1, 3 to 17, 20, 25, all or calibrate");
+        eprintln!("no row {wanted}; expected 1, 3 to 17, 20, 25, 26, all or calibrate");
         return Ok(ExitCode::from(2));
     }
     for (number, title, evidence, run) in rows {

@@ -257,6 +257,24 @@ fn a_bounded_cache_changes_no_objective() {
     assert!((few / all - 1.0).abs() < 1e-6, "{few} with few rows, {all} with all");
     assert!(more_bytes > bytes && less < memory, "{bytes} and {more_bytes} bytes sent, {memory} and {less} kept");
     fails(&[&args[..], &["essp", "--cached-rows", "20"]].concat(), 2, &["--cached-rows is for lazytable"]);
+    fails(&[&args[..], &["essp", "--no-prefetch"]].concat(), 2, &["--no-prefetch is for lazytable"]);
+}
+
+#[test]
+fn without_prefetch_rows_are_requested_one_by_one() {
+    let place = Place::new();
+    let (record, page) = (place.name("prefetch.json"), place.name("prefetch.html"));
+    let args = ["compare", "mf", &place.ratings(), "--repeat", "1", "--iterations", "2", "--systems", "lazytable"];
+    let run = |more: &[&str]| {
+        done(&[&args[..], &["-w", "1", "--json", &record, "--report", &page], more].concat());
+        let found = &json(&record)["systems"][0];
+        let messages = &found["runs"][0]["iterations"][1]["sent"]["deltas"]["messages"];
+        (found["objective"]["median"].as_f64().unwrap(), messages.as_u64().unwrap())
+    };
+    let ((before, few), (when_read, many)) = (run(&[]), run(&["--no-prefetch"]));
+    assert_eq!(before.to_bits(), when_read.to_bits(), "{before}, {when_read} without prefetch");
+    assert!(2 * few < many, "{few} messages, {many} without prefetch");
+    assert!(std::fs::read_to_string(&page).unwrap().contains("when they were read"), "the page says so");
 }
 
 #[test]

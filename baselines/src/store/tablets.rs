@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Client, Store, Usage};
 use crate::processes::Processes;
 use crate::rows::Rows;
-use crate::server::{self, Element, Gather, Options, ServerOptions, Statistics, Table, Tables, TabletServer, Worker};
+use crate::server::{self, Element, Gather, Options, Prefetch, ServerOptions, Statistics, Table, Tables, TabletServer, Worker};
 use crate::{Error, Run, System};
 
 /// A parameter server that is not naive.
@@ -33,6 +33,9 @@ impl Tablets {
         let mut options = Options::preset(system.name().parse()?, run.workers, slack);
         options.specializations.placement &= run.placement;
         options.cached_rows = run.cached_rows;
+        if !run.prefetch {
+            options.prefetch = Prefetch::Off;
+        }
         if system == System::IterStore {
             // Section 4.5: half as many as threads.
             options.partitions = (run.workers / 2).max(1);

@@ -26,6 +26,8 @@ pub struct How<'c> {
     pub placement: bool,
     /// About how many rows each process of LazyTable caches, if not all.
     pub cached_rows: Option<usize>,
+    /// Whether LazyTable requests rows before they are read.
+    pub prefetch: bool,
     /// Whether parameter servers step what is shared themselves.
     pub server_steps: bool,
     /// How GAS places edges on processes, if not as the system does by default.
@@ -40,7 +42,7 @@ pub fn run<A: Comparable>(system: System, job: Job<A>, common: &Common, how: How
     let (job, options) = resolved(job)?;
     let config = config::<A>(&job.origin, &options, &job.run, job.more.clone())?;
     let workers = job.settings.workers;
-    let How { gather, placement, cached_rows, server_steps, cut, others } = how;
+    let How { gather, placement, cached_rows, prefetch, server_steps, cut, others } = how;
     let processes = others.map_or_else(Processes::default, |cluster| Processes::new(Arc::new(Together::new(cluster))));
     let machine = Machine {
         workers: workers * processes.count(),
@@ -50,7 +52,7 @@ pub fn run<A: Comparable>(system: System, job: Job<A>, common: &Common, how: How
     let mut record = Record::begin(A::NAME, config, job.data.sizes(), machine, job.phases, 0);
     let iterations = megagrid_training::Options::iterations(&job.options);
     let (seed, slack) = (job.settings.seed, job.settings.slack.unwrap_or(0));
-    let how = Run { workers, iterations, seed, slack, gather, placement, cached_rows, server_steps, cut, processes };
+    let how = Run { workers, iterations, seed, slack, gather, placement, cached_rows, prefetch, server_steps, cut, processes };
     let Laid { updates, run } = A::lay_out(job)?;
     interrupt::iterations_begin();
     let mut clock = Instant::now();

@@ -45,6 +45,12 @@ pub struct Conditions {
     /// Whether it then stored rows where they are used most; of several processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<bool>,
+    /// About how many rows each process of lazytable cached, if not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_rows: Option<usize>,
+    /// Whether lazytable requested rows when they were read only.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_prefetch: bool,
     /// Whether parameter servers stepped what is shared themselves.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub server_steps: bool,
@@ -54,9 +60,13 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Says what several processes mean, and who steps.
+    /// Says what several processes mean, what lazytable did without, and who steps.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = if self.processes == 1 { Vec::new() } else { self.notes_on_processes() };
+        notes.extend(self.cached_rows.map(|rows| format!("Each process of lazytable cached about {rows} rows.")));
+        if self.no_prefetch {
+            notes.push("lazytable requested rows when they were read, each by itself.".to_owned());
+        }
         if self.server_steps {
             notes.push(
                 "Parameter servers stepped items themselves, by AdaptiveRevision: other steps than Megagrid's, whose AdaGrad has one size \

@@ -157,6 +157,9 @@ struct Options {
     /// Let each process of lazytable cache about so many rows only, the last used; updates on their way keep more of them [default: all it uses].
     #[arg(long, value_name = "N")]
     cached_rows: Option<usize>,
+    /// Have lazytable request rows when they are read, each by itself, and not before.
+    #[arg(long)]
+    no_prefetch: bool,
     /// Have parameter servers step items themselves, by AdaptiveRevision, as users of IterStore do, instead of adding what workers change; for
     /// mf with --gradient in-place and --optimizer adagrad.
     #[arg(long)]
@@ -214,8 +217,9 @@ fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
                     let (gather, placement) = (options.gather.unwrap_or_default().into(), !options.no_placement);
                     let cut = options.cut.filter(|_| System::Baseline(system).is_gas());
                     let cached_rows = options.cached_rows.filter(|_| system == Baseline::LazyTable);
+                    let prefetch = !options.no_prefetch || system != Baseline::LazyTable;
                     let (server_steps, others) = (options.server_steps, others.as_ref());
-                    let how = baseline::How { gather, placement, cached_rows, server_steps, cut, others };
+                    let how = baseline::How { gather, placement, cached_rows, prefetch, server_steps, cut, others };
                     baseline::run(system, job, &training.common, how)
                 }
                 System::GeePs => geeps::run(job, &training.common),
@@ -257,8 +261,10 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
             )));
         }
     }
-    if options.cached_rows.is_some() && !systems.iter().any(|system| system == System::Baseline(Baseline::LazyTable)) {
-        return Err(usage("--cached-rows is for lazytable, which is not among --systems"));
+    let of_lazytable = [("--cached-rows", options.cached_rows.is_some()), ("--no-prefetch", options.no_prefetch)];
+    let has_lazytable = systems.iter().any(|system| system == System::Baseline(Baseline::LazyTable));
+    if let Some((option, _)) = of_lazytable.into_iter().find(|(_, is_given)| *is_given && !has_lazytable) {
+        return Err(usage(format!("{option} is for lazytable, which is not among --systems")));
     }
     if options.server_steps {
         A::steps_by_server(training).map_err(|advice| usage(format!("--server-steps {advice}")))?;
@@ -296,7 +302,9 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
     let cuts = systems.iter().filter(|_| processes > 1);
     let cuts = cuts.filter_map(|system| Some((system.name(), cut_of(system)?))).collect();
     let (hosts, server_steps) = (machines.hosts.clone(), options.server_steps);
-    let conditions = Conditions { processes, link, hosts, gather, placement, server_steps, cuts };
+    let (cached_rows, no_prefetch) = (options.cached_rows, options.no_prefetch);
+    let conditions =
+        Conditions { processes, link, hosts, gather, placement, cached_rows, no_prefetch, server_steps, cuts };
     let comparison = Comparison::new(name, conditions, A::MAXIMIZES, options.target, runs);
     let json = serde_json::to_string_pretty(&comparison)? + "\n";
     common.say(&comparison.text())?;

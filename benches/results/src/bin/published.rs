@@ -97,13 +97,13 @@ mod tests {
     #[test]
     fn rows_are_chosen_by_number() {
         assert_eq!(read(&["--rows", "20,1, 3"]).unwrap(), [1, 3, 20]);
-        assert_eq!(read(&[]).unwrap().len(), 25);
-        assert_eq!(read(&["--list"]).unwrap().len(), 25);
+        assert_eq!(read(&[]).unwrap().len(), 26);
+        assert_eq!(read(&["--list"]).unwrap().len(), 26);
     }
 
     #[test]
     fn a_wrong_row_or_option_is_named() {
-        assert!(read(&["--rows", "1,26"]).unwrap_err().contains("no row \"26\"; expected numbers from 1 to 25"));
+        assert!(read(&["--rows", "1,27"]).unwrap_err().contains("no row \"27\"; expected numbers from 1 to 26"));
         assert!(read(&["--row", "1"]).unwrap_err().starts_with("--row: expected"));
         assert_eq!(read(&["--rows"]).unwrap_err(), "--rows needs a value");
     }

@@ -54,7 +54,7 @@ const fn row(number: u32, published: &'static str, steps: &'static [Step]) -> Ro
 }
 
 /// All rows.
-pub static ROWS: [Row; 25] = [
+pub static ROWS: [Row; 26] = [
     row(1, "TuX² Figure 8, arrays against hash maps", &[Bench("reenact 1"), Bench("ablation")]),
     row(2, "TuX² Figure 9, heterogeneous data", &[Bench("heterogeneity")]),
     row(3, "TuX² Figures 10 to 12, slack and batch sizes", &[Bench("reenact 3")]),
@@ -114,6 +114,7 @@ pub static ROWS: [Row; 25] = [
         &[Tests("test -p megagrid-engine --test all -- traces processes"), Tests("test -p megagrid-baselines server")],
     ),
     row(25, "ESSP on VAP, a bound on values under way", &[Bench("reenact 25")]),
+    row(26, "LazyTable Figures 8 and 9, processors for communication, and prefetch", &[Bench("reenact 26")]),
 ];
 
 #[cfg(test)]
