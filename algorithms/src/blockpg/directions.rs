@@ -11,7 +11,7 @@ pub(super) const DIRECTIONS: usize = 5;
 pub(super) struct Model {
     /// Slope along each direction.
     slopes: [f64; DIRECTIONS],
-    /// Curvature of pairs of directions, the second not after the first: the others are the same.
+    /// Curvature of pairs of directions, the second not after the first: others are the same, and need not be there.
     curvatures: [[f64; DIRECTIONS]; DIRECTIONS],
 }
 
@@ -19,12 +19,16 @@ impl Model {
     /// Adds a vertex with a slope and a curvature, and what it changed by in each direction.
     #[inline(always)]
     pub(super) fn add(&mut self, slope: f64, curvature: f64, changes: [f64; DIRECTIONS]) {
+        const LAST: usize = DIRECTIONS - 1;
         for k in 0..DIRECTIONS {
             self.slopes[k] += slope * changes[k];
-            for l in 0..=k {
-                self.curvatures[k][l] += curvature * changes[k] * changes[l];
+            let scaled = curvature * changes[k];
+            // As many of each row as fit a vector, half of which count.
+            for l in 0..LAST {
+                self.curvatures[k][l] += scaled * changes[l];
             }
         }
+        self.curvatures[LAST][LAST] += curvature * changes[LAST] * changes[LAST];
     }
 
     /// Returns the curvatures of all pairs.
@@ -106,7 +110,9 @@ impl Sums {
     #[inline(always)]
     pub(super) fn add(&mut self, slope: f64, curvature: f64, changes: [f64; DIRECTIONS]) {
         self.loss.add(-slope, curvature, changes);
-        self.spans = std::array::from_fn(|k| self.spans[k].max(changes[k].abs()));
+        // `f64::max` asks whether either is a number; here only a span is one for sure.
+        let longer = |span: f64, change: f64| if change > span { change } else { span };
+        self.spans = std::array::from_fn(|k| longer(self.spans[k], changes[k].abs()));
     }
 
     /// Tells which directions are still about the same without the weights that have become zero.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use super::{Client, Store, Usage};
 use crate::processes::Processes;
 use crate::rows::Rows;
-use crate::server::{self, Element, Gather, Options, Prefetch, ServerOptions, Statistics, Table, Tables, TabletServer, Worker};
+use crate::server::{
+    self, Element, Gather, Options, Prefetch, ServerOptions, Statistics, Table, Tables, TabletServer, Worker,
+};
 use crate::{Error, Run, System};
 
 /// A parameter server that is not naive.

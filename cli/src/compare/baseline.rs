@@ -52,7 +52,19 @@ pub fn run<A: Comparable>(system: System, job: Job<A>, common: &Common, how: How
     let mut record = Record::begin(A::NAME, config, job.data.sizes(), machine, job.phases, 0);
     let iterations = megagrid_training::Options::iterations(&job.options);
     let (seed, slack) = (job.settings.seed, job.settings.slack.unwrap_or(0));
-    let how = Run { workers, iterations, seed, slack, gather, placement, cached_rows, prefetch, server_steps, cut, processes };
+    let how = Run {
+        workers,
+        iterations,
+        seed,
+        slack,
+        gather,
+        placement,
+        cached_rows,
+        prefetch,
+        server_steps,
+        cut,
+        processes,
+    };
     let Laid { updates, run } = A::lay_out(job)?;
     interrupt::iterations_begin();
     let mut clock = Instant::now();
