@@ -162,11 +162,36 @@ impl<S: Store + ?Sized> Role<'_, S> {
 
     #[inline(always)]
     pub fn items(&self, row: usize) -> &[S::Item] {
-        &self.items[self.array.span(self.first, row)]
+        self.at_hand().items(row)
     }
 
     #[inline(always)]
     pub fn view(&self, row: usize) -> &S {
+        self.at_hand().view(row)
+    }
+
+    /// Returns the rows for a loop over many of them.
+    #[inline(always)]
+    pub fn at_hand(&self) -> AtHand<'_, S> {
+        AtHand { items: &self.items, array: self.array, first: self.first }
+    }
+}
+
+/// One role's items in a loop, which leads to them without their hold.
+pub struct AtHand<'a, S: Store + ?Sized> {
+    items: &'a [S::Item],
+    array: &'a Array<S>,
+    first: usize,
+}
+
+impl<'a, S: Store + ?Sized> AtHand<'a, S> {
+    #[inline(always)]
+    pub fn items(&self, row: usize) -> &'a [S::Item] {
+        &self.items[self.array.span(self.first, row)]
+    }
+
+    #[inline(always)]
+    pub fn view(&self, row: usize) -> &'a S {
         S::view(self.items(row))
     }
 }

@@ -31,7 +31,7 @@ use megagrid_partition::parallel::lock;
 use megagrid_stages::simd::Level;
 use megagrid_stages::{EdgeItem, On, Program, Shape, Sides, Store, Vertex};
 
-pub(crate) use array::{Capacities, Role, RoleMut};
+pub(crate) use array::{AtHand, Capacities, Role, RoleMut};
 pub(crate) use awake::Awake;
 pub(crate) use block::{Id, LocalEdges};
 pub use build::Source;

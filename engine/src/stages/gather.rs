@@ -1,7 +1,6 @@
 //! Stages on a vertex with all its edges and the vertices at their other ends, of which all rows are shared meanwhile.
 
 use std::marker::PhantomData;
-use std::ops::Range;
 use std::sync::Arc;
 
 use megagrid_partition::Side;
@@ -10,7 +9,7 @@ use megagrid_stages::{Context, EdgeItem, Gather, Neighbors, On, Program, Store, 
 
 use super::incident::{Pool, Scratch};
 use super::site::{RunStage, Site, name};
-use crate::grid::{Grid, OwnedRows, Places, Role, row_of_blocks};
+use crate::grid::{AtHand, Grid, OwnedRows, Places, Role, row_of_blocks};
 use crate::plan::{Plan, Task};
 
 /// A Gather ready to run tasks.
@@ -79,12 +78,14 @@ impl<P: Program, O: On<P>, G: Gather<P, O>> Kernel for EachVertex<'_, '_, '_, P,
         let mut at_hand = std::mem::take(cx.worker);
         let mut near = Context::<P> { worker: &mut at_hand, ..*cx };
         let (first, padding) = (rows.rows.start, rows.padding.clone());
-        let ((all_places, ends), ahead) = (places.ends(), ahead(others));
+        let (all, ahead) = (places.ends(), Ahead::new(others, size_of_val(items)));
         for row in rows.each_row() {
             let edges = places.span(row.row - first);
             let sync = <O::Vertex as Vertex>::Sync::view_mut(row.sync);
             let mirror = <O::Vertex as Vertex>::Mirror::view_mut(row.mirror);
-            let neighbors = Near::<P, O> { others, places: all_places, ends, edges, items, ahead };
+            let (places, ends) = (&all.0[edges.clone()], &all.1[edges.clone()]);
+            let neighbors =
+                Near::<P, O> { others: others.at_hand(), places, ends, all, first: edges.start, items, ahead };
             stage.gather(Update { sync, mirror }, &neighbors, &mut near);
             row.check_padding(&padding, name::<G>);
         }
@@ -94,43 +95,52 @@ impl<P: Program, O: On<P>, G: Gather<P, O>> Kernel for EachVertex<'_, '_, '_, P,
 
 /// How many bytes of rows are fetched ahead, in how many rows at most (measured: implicit feedback).
 const AHEAD: (usize, usize) = (4096, 32);
+/// What takes no more bytes is near anyway (measured: regression of few features).
+const NEAR: usize = 1 << 18;
 
-/// Returns how many edges ahead the row at the other end is fetched.
-fn ahead<S: Store + ?Sized>(rows: &Role<'_, S>) -> usize {
-    let bytes = if rows.num_items() > 0 { size_of_val(rows.items(rows.first())) } else { 0 };
-    (AHEAD.0 / bytes.max(1)).clamp(1, AHEAD.1)
+/// How many edges ahead what an edge needs is fetched; 0: it is near.
+#[derive(Clone, Copy)]
+struct Ahead {
+    /// The row at its other end.
+    row: usize,
+    /// What it carries.
+    item: usize,
 }
 
-/// The edges of the vertex at hand.
-struct Near<'k, 'h, P: Program, O: On<P>> {
-    others: &'k SyncOfOthers<'h, P, O>,
-    /// Where the items of the shard's edges are, and the rows at the other ends.
-    places: &'k [u32],
-    ends: &'k [u32],
-    /// Those of the vertex.
-    edges: Range<usize>,
-    items: &'k [EdgeItem<P>],
-    ahead: usize,
-}
-
-impl<P: Program, O: On<P>> Near<'_, '_, P, O> {
-    #[inline(always)]
-    fn at(&self, edge: usize) -> usize {
-        debug_assert!(edge < self.edges.len(), "edge {edge} of a vertex that has {}", self.edges.len());
-        self.edges.start + edge
+impl Ahead {
+    fn new<S: Store + ?Sized>(rows: &Role<'_, S>, bytes_of_items: usize) -> Self {
+        let bytes = if rows.num_items() > 0 { size_of_val(rows.items(rows.first())) } else { 0 };
+        let row = (AHEAD.0 / bytes.max(1)).clamp(1, AHEAD.1);
+        let of = |bytes: usize, ahead: usize| if bytes > NEAR { ahead } else { 0 };
+        Self { row: of(rows.num_items() * size_of::<S::Item>(), row), item: of(bytes_of_items, AHEAD.1) }
     }
 }
 
-impl<P: Program, O: On<P>> Neighbors<P, O> for Near<'_, '_, P, O> {
+/// The edges of the vertex at hand.
+struct Near<'k, P: Program, O: On<P>> {
+    others: AtHand<'k, <Other<P, O> as Vertex>::Sync>,
+    /// Where the items of its edges are, and the rows at their other ends.
+    places: &'k [u32],
+    ends: &'k [u32],
+    /// The same of all edges of the shard, and which is its first: what is fetched may be the next vertex's.
+    all: (&'k [u32], &'k [u32]),
+    first: usize,
+    items: &'k [EdgeItem<P>],
+    ahead: Ahead,
+}
+
+impl<P: Program, O: On<P>> Neighbors<P, O> for Near<'_, P, O> {
     #[inline(always)]
     fn len(&self) -> usize {
-        self.edges.len()
+        self.ends.len()
     }
 
     #[inline(always)]
     fn edge(&self, edge: usize) -> &EdgeItem<P> {
-        let edge = self.at(edge);
-        if let Some(&place) = self.places.get(edge + AHEAD.1) {
+        let Ahead { item: ahead, .. } = self.ahead;
+        if ahead > 0
+            && let Some(&place) = self.all.0.get(self.first + edge + ahead)
+        {
             prefetch(self.items.as_ptr().wrapping_add(place as usize), 1);
         }
         &self.items[self.places[edge] as usize]
@@ -138,9 +148,10 @@ impl<P: Program, O: On<P>> Neighbors<P, O> for Near<'_, '_, P, O> {
 
     #[inline(always)]
     fn sync(&self, edge: usize) -> &<Other<P, O> as Vertex>::Sync {
-        let edge = self.at(edge);
-        // Those of the next vertex, too.
-        if let Some(&end) = self.ends.get(edge + self.ahead) {
+        let Ahead { row: ahead, .. } = self.ahead;
+        if ahead > 0
+            && let Some(&end) = self.all.1.get(self.first + edge + ahead)
+        {
             let items = self.others.items(end as usize);
             prefetch(items.as_ptr(), size_of_val(items));
         }
