@@ -7,13 +7,13 @@ pub fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + exp(-x))
 }
 
-/// Returns 1 / (1 + exp(m)) and log(1 + exp(−m)): a sample's rate and loss at a margin.
+/// Returns 1 / (1 + exp(m)), a sample's rate at a margin m, and its loss log(1 + exp(−m)) as the logarithm of a factor from 1 to 2 and a rest.
 #[inline(always)]
 #[must_use]
-pub fn logistic(margin: f64) -> (f64, f64) {
+pub fn logistic(margin: f64) -> (f64, f64, f64) {
     let small = exp(-margin.abs());
-    let rate = if margin < 0.0 { 1.0 } else { small } / (1.0 + small);
-    (rate, (1.0 + small).ln() + (-margin).max(0.0))
+    let factor = 1.0 + small;
+    (if margin < 0.0 { 1.0 } else { small } / factor, factor, (-margin).max(0.0))
 }
 
 /// Returns exp(x), x limited to ±700: 2^n exp(r) with |r| ≤ log(2)/2, exp(r) by its series.

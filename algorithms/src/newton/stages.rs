@@ -40,11 +40,9 @@ program! {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Sums {
     /// Σ c log(1 + exp(−m)).
-    loss: f64,
-    /// g; empty before the first sample.
-    gradient: Vec<f64>,
-    /// The diagonal of H.
-    diagonal: Vec<f64>,
+    loss: Losses,
+    /// g and the diagonal of H, by feature; empty before the first sample.
+    slopes: Vec<[f64; 2]>,
     /// H, `[features, features]`, of the samples that were chosen; of two features that differ in one of both places.
     curvature: Vec<f64>,
     chances: Chances,
@@ -56,8 +54,7 @@ pub struct Sums {
 impl Sums {
     /// Makes room before the first sample.
     fn begin(&mut self, features: usize, iteration: u64) {
-        self.gradient.resize(features, 0.0);
-        self.diagonal.resize(features, 0.0);
+        self.slopes.resize(features, [0.0; 2]);
         self.curvature.resize(features * features, 0.0);
         // Other samples in each iteration.
         self.chances = Chances((iteration as f64 * GOLDEN).fract());
@@ -66,9 +63,45 @@ impl Sums {
     /// Adds the products of the sample's values.
     #[inline(always)]
     fn multiply(&mut self, bend: f64) {
-        multiply(&mut self.curvature, self.gradient.len(), bend, &self.values);
+        multiply(&mut self.curvature, self.slopes.len(), bend, &self.values);
     }
 }
+
+/// A sum of weighted losses. Of samples in a row that weigh the same one logarithm is taken, of the product of their factors.
+#[derive(Debug, Serialize, Deserialize)]
+struct Losses {
+    settled: f64,
+    /// What is to be added: its weight, and of how many factors it is the product.
+    weight: f64,
+    product: f64,
+    factors: u32,
+}
+
+impl Default for Losses {
+    fn default() -> Self {
+        Self { settled: 0.0, weight: 1.0, product: 1.0, factors: 0 }
+    }
+}
+
+impl Losses {
+    /// Adds `weight` · (log(`factor`) + `rest`), where the factor is 1 to 2.
+    #[inline(always)]
+    fn add(&mut self, weight: f64, factor: f64, rest: f64) {
+        if weight != self.weight || self.factors == MOST_FACTORS {
+            *self = Self { settled: self.sum(), weight, ..Self::default() };
+        }
+        self.settled += weight * rest;
+        self.product *= factor;
+        self.factors += 1;
+    }
+
+    fn sum(&self) -> f64 {
+        self.settled + self.weight * self.product.ln()
+    }
+}
+
+/// Factors of a product: 2 to this power is far from the largest double.
+const MOST_FACTORS: u32 = 512;
 
 /// Chances of samples since the last that was chosen.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -99,18 +132,14 @@ pub(super) fn multiply(curvature: &mut [f64], features: usize, bend: f64, values
 impl Combine for Sums {
     fn combine(&mut self, from: &mut Self) {
         let mut from = std::mem::take(from);
-        self.loss += from.loss;
-        add(&mut self.gradient, &mut from.gradient);
-        add(&mut self.diagonal, &mut from.diagonal);
-        add(&mut self.curvature, &mut from.curvature);
+        self.loss.settled += from.loss.sum();
+        if self.slopes.is_empty() {
+            (self.slopes, self.curvature) = (from.slopes, from.curvature);
+            return;
+        }
+        self.slopes.iter_mut().zip(&mut from.slopes).for_each(|(sum, part)| sum.combine(part));
+        self.curvature.iter_mut().zip(from.curvature).for_each(|(sum, part)| *sum += part);
     }
-}
-
-fn add(all: &mut Vec<f64>, part: &mut Vec<f64>) {
-    if all.is_empty() {
-        std::mem::swap(all, part);
-    }
-    all.iter_mut().zip(part).for_each(|(sum, part)| *sum += *part);
 }
 
 /// What all workers know.
@@ -177,8 +206,9 @@ impl State {
     }
 
     /// Takes the next weights on, and finds those after them.
-    fn go_on(&mut self, sums: Sums) {
-        let Sums { loss, gradient, diagonal, curvature, .. } = sums;
+    fn go_on(&mut self, loss: f64, sums: Sums) {
+        let Sums { slopes, curvature, .. } = sums;
+        let (gradient, diagonal): (Vec<f64>, Vec<f64>) = slopes.into_iter().map(|[g, h]| (g, h)).unzip();
         let penalties = self.penalties();
         self.weights.copy_from_slice(&self.next);
         (self.loss, self.scale, self.optimality) = (loss, inverse(&diagonal), Optimality::default());
@@ -199,7 +229,7 @@ impl Gather<Newton, Left> for Meet {
     #[inline(always)]
     fn gather<N: Neighbors<Newton, Left>>(&self, sample: Update<'_, Sample>, values: &N, cx: &mut Context<'_, Newton>) {
         let (sums, State { next: weights, scale, chooses_all, .. }) = (&mut *cx.worker, cx.global);
-        if sums.gradient.is_empty() {
+        if sums.slopes.is_empty() {
             sums.begin(weights.len(), cx.iteration);
         }
         sums.values.resize(values.len(), (0, 0.0));
@@ -212,12 +242,12 @@ impl Gather<Newton, Left> for Meet {
             score += x * weights[feature as usize];
             leverage += x * x * scale[feature as usize];
         }
-        let (rate, log) = logistic(sign * score);
-        sums.loss += weight * log;
+        let (rate, factor, rest) = logistic(sign * score);
+        sums.loss.add(weight, factor, rest);
         let (slope, bend) = (sign * weight * rate, weight * rate * (1.0 - rate));
         for &(feature, x) in &sums.values {
-            sums.gradient[feature as usize] -= slope * x;
-            sums.diagonal[feature as usize] += bend * x * x;
+            let [gradient, diagonal] = sums.slopes[feature as usize];
+            sums.slopes[feature as usize] = [gradient - slope * x, diagonal + bend * x * x];
         }
         let chance = (CHOSEN * bend * leverage).min(1.0);
         if *chooses_all {
@@ -233,11 +263,12 @@ pub struct Solve;
 
 impl GlobalSync<Newton> for Solve {
     fn apply(&self, sums: Sums, state: &mut State) {
-        if sums.gradient.is_empty() {
+        if sums.slopes.is_empty() {
             return;
         }
-        if state.is_less(sums.loss) {
-            return state.go_on(sums);
+        let loss = sums.loss.sum();
+        if state.is_less(loss) {
+            return state.go_on(loss, sums);
         }
         (state.promise, state.chooses_all) = (0.5 * state.promise, true);
         state.next.iter_mut().zip(&state.weights).for_each(|(next, w)| *next = 0.5 * (*next + w));
