@@ -15,8 +15,10 @@ const PLANTED: usize = 8;
 /// More than planted, so that none has to share: then all runs end at about the same likelihood.
 pub const TOPICS: usize = 14;
 const SEEDS: u64 = 3;
-/// What chains that have not all converged differ by, in the mean of their likelihoods: how stale counts are depends on what else
-/// the machine does.
+/// Seeds of chains with slack. How stale their counts are depends on what else the machine does, and one that has not converged yet is some
+/// per cent below the others: the middle one counts.
+const SEEDS_WITH_SLACK: u64 = 5;
+/// What the middle ones differ by.
 const NOISE: f64 = 0.02;
 
 pub fn corpus() -> GroupedEdges<u32> {
@@ -120,16 +122,18 @@ fn topic_models_end_at_the_same_likelihood_in_every_shape() {
 fn topic_models_with_slack_end_near_the_likelihood_without() {
     let edges = corpus();
     for sampler in [Sampler::Dense, Sampler::Sparse] {
-        let mean = |shape, consistency| {
-            (0..SEEDS).map(|seed| train(&edges, (sampler, TOPICS), shape, seed, consistency)).sum::<f64>()
-                / SEEDS as f64
+        let middle = |shape, consistency| {
+            let train = |seed| train(&edges, (sampler, TOPICS), shape, seed, consistency);
+            let mut all: Vec<f64> = (0..SEEDS_WITH_SLACK).map(train).collect();
+            all.sort_by(f64::total_cmp);
+            all[all.len() / 2]
         };
-        let expected = mean((1, 1), BSP);
+        let expected = middle((1, 1), BSP);
         let lazy = (Some(1), true);
         let cases =
             [(lazy, (2, 1)), (lazy, (2, 2)), (lazy, (4, 1)), ((Some(2), false), (2, 2)), ((None, false), (2, 1))];
         for (consistency, shape) in cases {
-            let found = mean(shape, consistency);
+            let found = middle(shape, consistency);
             let ratio = found / expected;
             assert!(
                 (ratio - 1.0).abs() < NOISE,

@@ -24,8 +24,8 @@ impl Model {
             self.slopes[k] += slope * changes[k];
             let scaled = curvature * changes[k];
             // As many of each row as fit a vector, half of which count.
-            for l in 0..LAST {
-                self.curvatures[k][l] += scaled * changes[l];
+            for (sum, change) in self.curvatures[k].iter_mut().zip(&changes[..LAST]) {
+                *sum += scaled * change;
             }
         }
         self.curvatures[LAST][LAST] += curvature * changes[LAST] * changes[LAST];
