@@ -10,6 +10,7 @@ use megagrid_baselines::apps;
 use megagrid_baselines::server::{Client, Options, Preset, ServerOptions, Tables, TabletServer};
 use megagrid_baselines::{Epoch, Error, Finish, Report, Run, System::LazyTable};
 use megagrid_benches::inputs::{self, Order};
+use megagrid_benches::measure::median;
 use megagrid_datasets::synthetic::CorpusSettings;
 use megagrid_partition::EdgeList;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -45,11 +46,6 @@ fn spent(prefetch: bool, job: impl FnOnce(&Run, Report<'_>) -> Result<Finish, Er
     job(&Run { iterations: ITERATIONS, slack: 1, prefetch, ..Run::default() }, &mut report).expect("a run that ends");
     let mean = |sum: f64| sum / (ITERATIONS - 1) as f64;
     Spent { whole: mean(sum.whole), compute: mean(sum.compute), wait: mean(sum.wait) }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// Runs all in turn, and returns what each round took of each.
