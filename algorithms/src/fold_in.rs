@@ -11,11 +11,9 @@ use std::borrow::Borrow;
 
 use megagrid_stages::{ROW_ALIGN, row_width};
 
-use crate::als::{self, Known, Neighbor, Solver, Weights, gramian, tiled};
+use crate::als::{self, gramian, tiled};
+use crate::least_squares::{Known, LEAST_LAMBDA, Neighbor, Solver, Weights};
 use crate::mf::Model;
-
-/// The least λ of ratings: with 0 and fewer ratings than dimensions many rows are as good, of which this takes the shortest.
-const LEAST_LAMBDA: f32 = 1e-6;
 
 /// What is minimized.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +34,7 @@ pub struct FoldIn<M> {
     loss: Loss,
     /// Length of a row with what stands beside the factor, padded.
     width: usize,
-    /// α₀ times the Gramian of all items; zeros for ratings.
+    /// α₀ times the Gramian of all items; empty for ratings.
     gramian: Vec<[f32; ROW_ALIGN]>,
 }
 
@@ -51,7 +49,7 @@ impl<M: Borrow<Model>> FoldIn<M> {
         let (dims, has_biases) = (items.dims, !items.item_biases.is_empty());
         let width = row_width(dims + usize::from(has_biases));
         let gramian = match loss {
-            Loss::Ratings { .. } => vec![[0.0; ROW_ALIGN]; width * width / ROW_ALIGN],
+            Loss::Ratings { .. } => Vec::new(),
             Loss::Feedback(config) => {
                 let rows = items.items.chunks_exact(dims);
                 let total = gramian(dims, rows.len(), |item, row| {

@@ -7,6 +7,7 @@ mod error;
 pub mod fold_in;
 pub mod hits;
 pub mod lda;
+pub mod least_squares;
 pub mod mf;
 pub mod newton;
 pub mod pagerank;

@@ -131,12 +131,12 @@ impl Common {
 
     /// Writes what `--json` and `--report` ask for.
     pub fn write_record(&self, record: &Record) -> anyhow::Result<()> {
+        if let Some(path) = &self.report {
+            write_text(path, &report::page(record)?)?;
+        }
         if let Some(path) = &self.json {
             let text = serde_json::to_string_pretty(record).context("writing the run record")?;
             write_text(path, &(text + "\n"))?;
-        }
-        if let Some(path) = &self.report {
-            write_text(path, &report::page(record)?)?;
         }
         Ok(())
     }

@@ -1,6 +1,5 @@
 //! From an error to one message on stderr and an exit code.
 
-use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use crate::interrupt;
@@ -11,6 +10,9 @@ pub enum Failure {
     /// Options that contradict each other or are out of range.
     #[error("{0}; see --help")]
     Usage(String),
+    /// The reader of our output, `head` say, has had enough.
+    #[error("nobody reads stdout any more")]
+    Closed,
     /// An interrupt in the middle of its output.
     #[error("interrupted before all rows were written")]
     Interrupted,
@@ -31,15 +33,13 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 
 /// Prints an error in one line, and returns the exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    if is_closed_pipe(error) {
-        // The reader of our output, `head` say, has had enough.
-        return ExitCode::SUCCESS;
-    }
-    let message = message(error);
+    let code = code(error);
+    // Other pipes that are closed, to another process say, are failures.
+    let message = if code == 0 { String::new() } else { message(error) };
     if !message.is_empty() {
         eprintln!("megagrid: {message}");
     }
-    ExitCode::from(code(error))
+    ExitCode::from(code)
 }
 
 /// Joins an error and its causes in one line, but for causes that the line ends with already.
@@ -67,6 +67,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     use megagrid_training::Error as Training;
     match cause.downcast_ref::<Failure>() {
         Some(Failure::Usage(_)) => return Some(2),
+        Some(Failure::Closed) => return Some(0),
         Some(Failure::Interrupted) => return Some(interrupt::EXIT_CODE as u8),
         Some(Failure::Child { code, .. }) => return Some(*code),
         None => {}
@@ -95,11 +96,6 @@ pub fn error_of_cluster<'e>(
         Some(megagrid_engine::Error::Cluster(error)) => Some(error),
         _ => cause.downcast_ref(),
     }
-}
-
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let closed = |cause: &std::io::Error| cause.kind() == ErrorKind::BrokenPipe;
-    error.chain().any(|cause| cause.downcast_ref().is_some_and(closed))
 }
 
 #[cfg(test)]

@@ -1,15 +1,26 @@
 //! Writing to stdout and to files.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use anyhow::Context;
 use megagrid_datasets::output::replace_text;
+
+use crate::failure::Failure;
 
 /// Writes to stdout. Unlike `println!`, it does not panic when the reader has gone.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("writing to stdout")
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| of_stdout(error.into()))
+}
+
+/// Says of an error that it befell what was written to stdout.
+pub fn of_stdout(error: anyhow::Error) -> anyhow::Error {
+    let is_closed = |error: &std::io::Error| error.kind() == ErrorKind::BrokenPipe;
+    if error.downcast_ref().is_some_and(is_closed) {
+        Failure::Closed.into()
+    } else {
+        error.context("writing to stdout")
+    }
 }
 
 /// Writes a text to a file, or to stdout for "-". A regular file is whole or absent, and replaced if there is one.

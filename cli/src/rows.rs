@@ -10,7 +10,7 @@ use megagrid_datasets::output::{Column, check_replaceable, replace_file, write_p
 use serde_json::Value;
 
 use crate::failure::{Failure, usage};
-use crate::interrupt;
+use crate::{interrupt, output};
 
 /// Columns of some rows.
 pub type Piece<'c> = Vec<(&'c str, Column<'c>)>;
@@ -80,7 +80,7 @@ impl Output {
         match form {
             Form::Parquet => write_pieces(path, pieces),
             _ if path == Path::new("-") => {
-                lines(&mut std::io::stdout().lock(), form, pieces).context("writing to stdout")
+                lines(&mut std::io::stdout().lock(), form, pieces).map_err(output::of_stdout)
             }
             _ => replace_file(path, |file: &mut File| {
                 lines(file, form, pieces).with_context(|| path.display().to_string())
@@ -148,7 +148,7 @@ fn json_line(to: &mut impl Write, piece: &Piece<'_>, row: usize) -> anyhow::Resu
             Column::Strings(values) => values[row].as_str().into(),
             Column::Names(names) => names.name(row as u32).into(),
         };
-        write!(to, "{}\"{name}\":{value}", if at == 0 { '{' } else { ',' })?;
+        write!(to, "{}{}:{value}", if at == 0 { '{' } else { ',' }, Value::from(*name))?;
     }
     Ok(to.write_all(b"}\n")?)
 }

@@ -48,7 +48,7 @@ fn run<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
 fn train<A: Trains>(args: &Args<A>) -> anyhow::Result<()> {
     let job = args.job()?;
     let trained = observed(job, &args.common)?;
-    conclude(trained, &args.common)
+    conclude(trained, &args.common, "")
 }
 
 impl<A: Trains> Args<A> {
@@ -99,17 +99,15 @@ pub fn observed<A: Algorithm>(job: Job<A>, common: &Common) -> anyhow::Result<Tr
     Ok(outcome?)
 }
 
-/// Writes the model, says what was found, and writes the record.
-pub fn conclude<A: Trains>(trained: Trained<A>, common: &Common) -> anyhow::Result<()> {
+/// Writes the model and the record, and then says what was found, after a text that comes first: whoever reads that may have had enough.
+pub fn conclude<A: Trains>(trained: Trained<A>, common: &Common, text: &str) -> anyhow::Result<()> {
     let Trained { record, model, checksum } = trained;
     if let (Some(directory), Some(model)) = (&common.model, &model) {
         model::save(model, directory, &record, checksum)?;
     }
-    common.say(&summary(&record))?;
-    if let Some(model) = &model {
-        common.say(&A::findings(&record, model))?;
-    }
-    common.write_record(&record)
+    common.write_record(&record)?;
+    let findings = model.map(|model| A::findings(&record, &model)).unwrap_or_default();
+    common.say(&format!("{text}{}{findings}", summary(&record)))
 }
 
 /// A line on the terminal, and the page of a run.

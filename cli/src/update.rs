@@ -87,11 +87,9 @@ fn run_one<A: Trains>(args: &Args) -> anyhow::Result<()> {
     let trained: Trained<A> = train::observed(job, &common)?;
     before.save(&trained, &place)?;
     let what = if before.updated_on() == UpdatedOn::New { "the new data" } else { "all data" };
-    common.say(&format!("{}  updated on {what}\n", train::summary(&trained.record)))?;
-    if let Some(model) = &trained.model {
-        common.say(&A::findings(&trained.record, model))?;
-    }
-    common.write_record(&trained.record)
+    common.write_record(&trained.record)?;
+    let findings = trained.model.map(|model| A::findings(&trained.record, &model)).unwrap_or_default();
+    common.say(&format!("{}  updated on {what}\n{findings}", train::summary(&trained.record)))
 }
 
 impl Args {

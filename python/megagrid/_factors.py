@@ -65,6 +65,8 @@ class Factors(Estimator):
             self._places[side] = order, known[order]
         order, ordered = self._places[side]
         ids = np.asarray(ids)
+        if ids.dtype.kind == "O":
+            ids = ids.astype(str)
         if ids.dtype.kind not in "iubUSO" or (ids.dtype.kind in "US") != (known.dtype.kind in "USO"):
             raise TypeError(f"{side}s are {ids.dtype}, and the model's are {known.dtype}")
         at = np.minimum(np.searchsorted(ordered, ids), len(ordered) - 1)
@@ -275,10 +277,11 @@ class MatrixFactorization(Factors):
     ----------
     n_factors : int, default=32
         Length of a user's and an item's vector.
-    reg : float, default=0.05
-        Weight of the regularizer, for each rating.
+    reg : float or None, default=None
+        Weight of the regularizer, for each rating; None: 0.05, with als 0.1.
     optimizer : str, default="adagrad"
-        How gradients become steps: "sgd", "momentum", "nesterov", "rmsprop", "adagrad", "adam" or "adadelta".
+        How gradients become steps: "sgd", "momentum", "nesterov", "rmsprop", "adagrad", "adam" or "adadelta"; or "als", alternating least
+        squares, which takes none: the rows of users, then those of items, are the best that there are where the others stand.
     step : float or None, default=None
         Size of a step; None: 0.03 with sgd, 0.1 with adagrad, 1 with adadelta, else 0.003.
     biases : bool, default=True
@@ -350,7 +353,7 @@ class MatrixFactorization(Factors):
         self,
         n_factors=32,
         *,
-        reg=0.05,
+        reg=None,
         optimizer="adagrad",
         step=None,
         biases=True,
@@ -402,7 +405,7 @@ class MatrixFactorization(Factors):
         return self._factorize(X, reading, callback)
 
     def _trained(self):
-        return bool(self.biases), (float(self.reg), None)
+        return bool(self.biases), (float(self.report_["config"]["lambda"]), None)
 
     def predict_pairs(self, users, items):
         """Return the ratings that are foreseen of users for items, pair by pair.

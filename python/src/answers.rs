@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use megagrid_algorithms::als::{Config, Solver};
+use megagrid_algorithms::als::Config;
+use megagrid_algorithms::least_squares::Solver;
 use megagrid_algorithms::mf::Model;
 use megagrid_algorithms::search::Found;
 use megagrid_partition::Side;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use megagrid_algorithms::als::Solver;
+use megagrid_algorithms::least_squares::Solver;
 use megagrid_algorithms::mf::Model;
 use megagrid_algorithms::search::Found;
 use megagrid_datasets::{Dictionary, Lookup};

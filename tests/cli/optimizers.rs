@@ -73,3 +73,38 @@ fn parameters_of_optimizers_are_tuned() {
     assert!(settings.contains(&"momentum=0.5") && settings.contains(&"momentum=0.8"), "{settings:?}");
     fails(&["tune", "mf", &ratings, "--tune", "rho=0.5,0.8"], 2, &["rho is of --optimizer rmsprop, adam or adadelta"]);
 }
+
+#[test]
+fn least_squares_take_no_steps_and_are_kept_and_answer_as_other_factors() {
+    let place = Place::new();
+    let (ratings, record, model, saved) =
+        (place.ratings(), place.name("run.json"), place.name("model"), place.name("saved"));
+    let of = |iterations: &str, more: &[&str]| {
+        let args = ["mf", &ratings, "--dims", "4", "--optimizer", "als", "-q", "--json", &record];
+        done(&[&args[..], &["--iterations", iterations], more].concat());
+        json(&record)
+    };
+    let (first, last) = (of("1", &[]), of("10", &["-w", "2"]));
+    assert!(train_rmse(&last) < 0.7 * train_rmse(&first), "{}, at first {}", train_rmse(&last), train_rmse(&first));
+    let config = &last["config"];
+    assert!(config["step"].is_null() && config["batch"].is_null(), "{config}");
+    assert_eq!(config["lambda"].as_f64().map(|lambda| lambda as f32), Some(0.1), "{config}");
+    let with_slack = train_rmse(&of("10", &["-w", "2", "--slack", "2", "--consistency", "ssp"]));
+    assert!((with_slack / train_rmse(&last) - 1.0).abs() < 0.01, "{with_slack}, without {}", train_rmse(&last));
+    of("5", &["-w", "2", "--checkpoint", &saved]);
+    let resumed = of("10", &["-w", "2", "--resume", &saved, "--model", &model]);
+    assert_eq!(train_rmse(&resumed), train_rmse(&last));
+    // The model of least squares goes on with them, and people whom it does not know are solved for.
+    done(&["update", &model, &ratings, "--data", &ratings, "--iterations", "2", "-q"]);
+    done(&["recommend", &model, "--fold-in", &ratings, "-n", "2"]);
+    for more in
+        [["--step", "0.1"], ["--decay", "0.1"], ["--gradient", "batch"], ["--batch", "10"], ["--work-per-clock", "0.5"]]
+    {
+        fails(
+            &[&["mf", &ratings, "--optimizer", "als"], &more[..]].concat(),
+            2,
+            &["als", more[0].trim_start_matches('-')],
+        );
+    }
+    fails(&["tune", "mf", &ratings, "--optimizer", "als"], 2, &["als takes no steps"]);
+}

@@ -2,6 +2,7 @@
 
 mod additive;
 mod als;
+mod alternating;
 mod blockpg;
 mod bounded;
 mod branches;
@@ -125,7 +126,7 @@ fn train<P, S: Stages<P>>(
     sequence: impl Fn() -> Sequence<P, S> + Sync,
 ) -> (Vec<f64>, Vec<Vec<f32>>)
 where
-    P: Program<Edge = f32, Worker = mf::Sums, Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>>,
+    P: Program<Edge = f32, Worker: AsMut<mf::Sums>, Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>>,
     mf::SquaredErrors: Exchange<P, Left = mode::Read, Right = mode::Read>,
 {
     local::run(processes, |peers| {
@@ -143,14 +144,14 @@ fn train_as<P, S: Stages<P>>(
     sequence: Sequence<P, S>,
 ) -> Trained
 where
-    P: Program<Edge = f32, Worker = mf::Sums, Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>>,
+    P: Program<Edge = f32, Worker: AsMut<mf::Sums>, Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>>,
     mf::SquaredErrors: Exchange<P, Left = mode::Read, Right = mode::Read>,
 {
     let mut engine = factorization(edges, config, sequence, settings);
     let (mut objectives, mut reports) = (Vec::new(), Vec::new());
     watch(&mut engine, 20, |engine, report| {
         reports.push(report.clone());
-        let sums = engine.total(mf::SquaredErrors(config)).unwrap();
+        let sums = *engine.total(mf::SquaredErrors(config)).unwrap().as_mut();
         objectives.push(mf::Objective::new(sums, config.lambda).value);
     });
     engine.collect().unwrap();

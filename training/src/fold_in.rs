@@ -3,8 +3,9 @@
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-use megagrid_algorithms::als::{Config, Solver};
+use megagrid_algorithms::als::Config;
 use megagrid_algorithms::fold_in::{FoldIn, Folded, Loss};
+use megagrid_algorithms::least_squares::Solver;
 use megagrid_algorithms::mf;
 use megagrid_algorithms::ranking::Lists;
 use megagrid_datasets::{Dataset, Names};

@@ -3,9 +3,9 @@
 use megagrid_stages::simd::{RowKernel, Vector, row_kernel};
 use megagrid_stages::{ROW_ALIGN, row_width};
 
-use super::tiles::{Row, add_own_products, add_products, upper};
+use crate::least_squares::tiles::{Row, add_own_products, add_products, upper};
 
-/// Puts the columns of a square matrix of `width` rows, row by row, in the order that [`Weights`](super::Weights) want.
+/// Puts the columns of a square matrix of `width` rows, row by row, in the order that [`Weights`](crate::least_squares::Weights) want.
 #[must_use]
 pub fn tiled(matrix: impl Fn(usize, usize) -> f32, width: usize) -> Vec<Row> {
     let row = |at: usize| std::array::from_fn(|column| matrix(at % width, at / width * ROW_ALIGN + column));

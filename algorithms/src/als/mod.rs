@@ -31,12 +31,9 @@
 //! is not liked.
 
 mod gramian;
-mod kernel;
 mod stages;
-pub mod tiles;
 
 pub use gramian::{GramianOf, gramian, tiled};
-pub use kernel::{Known, Neighbor, Solver, Weights};
 pub use stages::{Als, Fold, Gramians, Item, OfSide, Solve, User, Worker, sequence};
 
 use megagrid_partition::SplitMix;

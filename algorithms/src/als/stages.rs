@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Config;
 use super::gramian::{GramianOf, gramian, mirror, tiled};
-use super::kernel::{Known, Neighbor, Solver, Weights};
+use crate::least_squares::{Known, Neighbor, Solver, Weights};
 
 vertex! {
     /// A user: the factor.

@@ -7,14 +7,16 @@
 //! The regularizer counts once per rating. μ is the mean rating, or 0. With biases, a user's row is `[p, b_u, 1]` and an
 //! item's `[q, 1, b_i]`, so that the same product is `p·q + b_u + b_i` (eq. 4 there); the ones stay ones.
 //!
-//! Two forms. [`in_place`]: stochastic gradient descent, rating by rating, [`Update`](megagrid_stages::Update) on both
+//! Three forms. [`in_place`]: stochastic gradient descent, rating by rating, [`Update`](megagrid_stages::Update) on both
 //! sides: the default. [`batch`]: gradients of a batch are summed and applied at the masters, as in TuX² Figure 5. Each by several
-//! [optimizers](Optimizer); [`by_coordinate`] has the forms of those that remember something of each coordinate.
+//! [optimizers](Optimizer); [`by_coordinate`] has the forms of those that remember something of each coordinate. [`alternating`]: least
+//! squares, without steps.
 //!
 //! Input: users × items with a real value; repeated pairs count as often. Memory: k floats (padded to 16) and one for the
 //! step a vertex, or as many more as the optimizer remembers, 8 bytes a rating. Not for: implicit feedback, where a missing rating
 //! says something.
 
+pub mod alternating;
 pub mod batch;
 pub mod by_coordinate;
 pub mod in_place;
@@ -81,12 +83,12 @@ impl Config {
     /// Tells whether steps adapt to rows, or are plain.
     ///
     /// # Panics
-    /// Where they follow from coordinates.
+    /// Where they follow from coordinates, or there are none.
     fn is_adaptive(&self) -> bool {
         match self.optimizer {
             Optimizer::Sgd => false,
             Optimizer::AdaGrad => true,
-            Optimizer::ByCoordinate(_) => panic!("steps of {:?} are taken in `by_coordinate`", self.optimizer),
+            Optimizer::ByCoordinate(_) | Optimizer::Alternating => panic!("{:?} takes no such steps", self.optimizer),
         }
     }
 

@@ -19,6 +19,12 @@ pub struct Sums {
     pub ratings: u64,
 }
 
+impl AsMut<Self> for Sums {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
+}
+
 impl Combine for Sums {
     fn combine(&mut self, from: &mut Self) {
         let from = std::mem::take(from);
@@ -32,9 +38,9 @@ impl Combine for Sums {
 /// costs nothing and lags behind the exact one.
 pub struct Tally;
 
-impl<P: Program<Worker = Sums, Global = Sums>> GlobalSync<P> for Tally {
-    fn apply(&self, total: Sums, global: &mut Sums) {
-        *global = total;
+impl<P: Program<Worker: AsMut<Sums>, Global = Sums>> GlobalSync<P> for Tally {
+    fn apply(&self, mut total: P::Worker, global: &mut Sums) {
+        *global = *total.as_mut();
     }
 }
 
@@ -63,7 +69,7 @@ pub struct SquaredErrors(pub Config);
 
 impl<P, L, R> Exchange<P> for SquaredErrors
 where
-    P: Program<Left = L, Right = R, Edge = f32, Worker = Sums>,
+    P: Program<Left = L, Right = R, Edge = f32, Worker: AsMut<Sums>>,
     L: Vertex<Sync = [f32]>,
     R: Vertex<Sync = [f32]>,
 {
@@ -76,9 +82,10 @@ where
         let error = f64::from(*rating - dot(user, item));
         // With biases each row holds a one, which is no parameter.
         let ones = if self.0.biases { 2.0 } else { 0.0 };
-        cx.worker.squared_errors += error * error;
-        cx.worker.squared_norms += f64::from(dot(user, user) + dot(item, item) - ones);
-        cx.worker.ratings += 1;
+        let sums = cx.worker.as_mut();
+        sums.squared_errors += error * error;
+        sums.squared_norms += f64::from(dot(user, user) + dot(item, item) - ones);
+        sums.ratings += 1;
     }
 }
 

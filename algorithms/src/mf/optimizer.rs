@@ -12,6 +12,8 @@
 //! | [`Rule::Adam`] | `m = μ m + (1 − μ) g`, `r = ρ r + (1 − ρ) g²` | `η m̂ / (√r̂ + ε)` | Kingma and Ba 2015, algorithm 1 |
 //! | [`Rule::AdaDelta`] | `r = ρ r + (1 − ρ) g²`, `u = ρ u + (1 − ρ) d²` | `η d`, `d = g √(u + ε) / √(r + ε)` | Zeiler 2012, algorithm 1 |
 //!
+//! [`Optimizer::Alternating`] solves for whole rows and takes no steps.
+//!
 //! The sizes of steps of the first two are numbers of a row; the others are rules for each coordinate, in `rule.rs`. ε is 1e-8, of
 //! AdaDelta 1e-6. m̂ is m over the weights that its terms have together: `w = μ w + (1 − μ)`, which is 1 − μ^t after t steps; r̂ likewise.
 
@@ -31,6 +33,8 @@ pub enum Optimizer {
     AdaGrad,
     /// Steps by what is remembered of each coordinate.
     ByCoordinate(Rule),
+    /// No steps: each row is the best that there is where its neighbours' stand.
+    Alternating,
 }
 
 impl Optimizer {
@@ -57,7 +61,7 @@ impl Optimizer {
     #[must_use]
     pub fn remembered(&self, dims: usize) -> usize {
         match self {
-            Self::Sgd | Self::AdaGrad => 0,
+            Self::Sgd | Self::AdaGrad | Self::Alternating => 0,
             Self::ByCoordinate(Rule::Momentum { .. } | Rule::Nesterov { .. } | Rule::RmsProp { .. }) => row_width(dims),
             Self::ByCoordinate(Rule::AdaDelta { .. }) => 2 * row_width(dims),
             Self::ByCoordinate(Rule::Adam { .. }) => 2 * row_width(dims) + ROW_ALIGN,
@@ -67,11 +71,13 @@ impl Optimizer {
     /// Returns the rule of each coordinate.
     ///
     /// # Panics
-    /// Where steps follow from rows.
+    /// Where steps follow from rows, or there are none.
     pub(super) fn rule(&self) -> Rule {
         match self {
             Self::ByCoordinate(rule) => *rule,
-            Self::Sgd | Self::AdaGrad => panic!("{self:?} remembers nothing of a coordinate: its forms are others"),
+            Self::Sgd | Self::AdaGrad | Self::Alternating => {
+                panic!("{self:?} remembers nothing of a coordinate: its forms are others")
+            }
         }
     }
 }

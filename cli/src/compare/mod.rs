@@ -212,7 +212,7 @@ fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
             let mut job = training.job()?;
             A::settle_job(&mut job);
             match system {
-                System::Megagrid => train::conclude(train::observed(job, &training.common)?, &training.common),
+                System::Megagrid => train::conclude(train::observed(job, &training.common)?, &training.common, ""),
                 System::Baseline(system) => {
                     let (gather, placement) = (options.gather.unwrap_or_default().into(), !options.no_placement);
                     let cut = options.cut.filter(|_| System::Baseline(system).is_gas());
@@ -307,14 +307,14 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
         Conditions { processes, link, hosts, gather, placement, cached_rows, no_prefetch, server_steps, cuts };
     let comparison = Comparison::new(name, conditions, A::MAXIMIZES, options.target, runs);
     let json = serde_json::to_string_pretty(&comparison)? + "\n";
-    common.say(&comparison.text())?;
+    if let Some(path) = &common.report {
+        let subjects: Vec<Subject<'_>> = comparison.systems.iter().map(table::Measured::subject).collect();
+        let title = format!("megagrid compare {name}");
+        let tables: Vec<Table> = std::iter::once(comparison.table()).chain(comparison.by_process()).collect();
+        output::write_text(path, &report::comparison(&title, &tables, &comparison.notes(), &subjects, &json)?)?;
+    }
     if let Some(path) = &common.json {
         output::write_text(path, &json)?;
     }
-    let Some(path) = &common.report else { return Ok(()) };
-    let subjects: Vec<Subject<'_>> = comparison.systems.iter().map(table::Measured::subject).collect();
-    let title = format!("megagrid compare {name}");
-    let tables: Vec<Table> = std::iter::once(comparison.table()).chain(comparison.by_process()).collect();
-    let page = report::comparison(&title, &tables, &comparison.notes(), &subjects, &json)?;
-    output::write_text(path, &page)
+    common.say(&comparison.text())
 }

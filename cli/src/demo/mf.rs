@@ -28,7 +28,7 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
     ))?;
     let options = FactorOptions {
         dims: planted.latent_dim,
-        lambda: 0.01,
+        lambda: Some(0.01),
         init_std: 0.1,
         biases: false,
         ..FactorOptions::default()

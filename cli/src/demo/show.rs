@@ -22,6 +22,6 @@ pub fn train<A: Trains>(
     let job = Job::<A>::new(data, origin, options, &common.run, &common.processes)?;
     let trained: Trained<A> = observed(with_common(job, common), common)?;
     let shown = trained.model.as_ref().map(|model| show(&trained.record, model)).transpose()?;
-    conclude(trained, common)?;
+    conclude(trained, common, "")?;
     common.say(&shown.unwrap_or_default())
 }

@@ -177,6 +177,13 @@ fn show(progress: &Progress, one: &Iteration, done: usize, epochs: u64) {
 }
 
 fn write(record: &Record, found: &Summary, options: &Options) -> anyhow::Result<()> {
+    if let Some(path) = &options.report {
+        output::write_text(path, &report::page(record)?)?;
+    }
+    if let Some(path) = &options.json {
+        let text = serde_json::to_string_pretty(record).context("writing the run record")?;
+        output::write_text(path, &(text + "\n"))?;
+    }
     if options.wants_summary() {
         let memory = format!(
             "  device memory of a worker {} of {}, {:.1} % of time stalled\n",
@@ -185,13 +192,6 @@ fn write(record: &Record, found: &Summary, options: &Options) -> anyhow::Result<
             100.0 * record.iterations.iter().map(|one| one.wait_seconds).sum::<f64>() / record.phases.train.max(1e-12),
         );
         output::print(&(summary(record) + &memory))?;
-    }
-    if let Some(path) = &options.json {
-        let text = serde_json::to_string_pretty(record).context("writing the run record")?;
-        output::write_text(path, &(text + "\n"))?;
-    }
-    if let Some(path) = &options.report {
-        output::write_text(path, &report::page(record)?)?;
     }
     Ok(())
 }

@@ -9,7 +9,6 @@ use megagrid_training::tune::{TuneOptions, Tuned, tune};
 
 use crate::algorithms::each;
 use crate::entry::{self, Chosen, Entry, List, Trains, parsed};
-use crate::output;
 use crate::progress::Progress;
 use crate::train;
 use view::View;
@@ -89,10 +88,7 @@ fn run_one<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
         tuning.command = command::without_trials(&training, &options, &run)?;
         text = summary(tuning);
     }
-    if common.wants_summary() {
-        output::print(&text)?;
-    }
-    train::conclude(trained, common)
+    train::conclude(trained, common, &text)
 }
 
 fn summary(tuning: &Tuning) -> String {

@@ -1,6 +1,7 @@
 //! The engine's tests. They are one program, since each program that is linked with the engine compiles it for its types again.
 #![cfg(not(loom))]
 
+mod alternating;
 mod append;
 mod append_kept;
 mod blockpg;

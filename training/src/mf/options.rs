@@ -36,11 +36,14 @@ pub enum Optimizer {
     Adam,
     /// The gradient times the root mean square of steps over that of gradients, which keep --rho.
     Adadelta,
+    /// Alternating least squares: no steps, but the best row of each user, then of each item, that there is where the others stand.
+    Als,
 }
 
 /// What an optimizer has where nothing is said; `None` is what it has not.
 struct Defaults {
-    step: f32,
+    lambda: f32,
+    step: Option<f32>,
     decay: Option<f32>,
     momentum: Option<f32>,
     rho: Option<f32>,
@@ -49,8 +52,8 @@ struct Defaults {
 impl Optimizer {
     /// Momenta and rhos of the papers; steps that do well on ratings, in place and by batches alike.
     fn defaults(self) -> Defaults {
-        let Config { step, decay, .. } = Config::default();
-        let of = |step, momentum, rho| Defaults { step, decay: Some(0.0), momentum, rho };
+        let Config { lambda, step, decay, .. } = Config::default();
+        let of = |step, momentum, rho| Defaults { lambda, step: Some(step), decay: Some(0.0), momentum, rho };
         match self {
             Self::Sgd => Defaults { decay: Some(decay), ..of(0.03, None, None) },
             Self::Momentum | Self::Nesterov => Defaults { decay: Some(decay), ..of(0.003, Some(0.9), None) },
@@ -58,6 +61,8 @@ impl Optimizer {
             Self::Adagrad => Defaults { decay: None, ..of(step, None, None) },
             Self::Adam => of(0.003, Some(0.9), Some(0.999)),
             Self::Adadelta => of(1.0, None, Some(0.95)),
+            // Steps that end early regularize too.
+            Self::Als => Defaults { lambda: 2.0 * lambda, step: None, decay: None, momentum: None, rho: None },
         }
     }
 }
@@ -68,16 +73,16 @@ pub struct FactorOptions {
     /// Length of a user's and an item's vector.
     #[arg(long, default_value_t = Config::default().dims, value_name = "K")]
     pub dims: usize,
-    /// Weight of the regularizer, for each rating.
-    #[arg(long, default_value_t = Config::default().lambda, allow_negative_numbers = true)]
-    pub lambda: f32,
+    /// Weight of the regularizer, for each rating [default: 0.05, with als 0.1].
+    #[arg(long, allow_negative_numbers = true)]
+    pub lambda: Option<f32>,
     /// Size of a step [default: 0.03 with sgd, 0.1 with adagrad, 1 with adadelta, else 0.003].
     #[arg(long, allow_negative_numbers = true)]
     pub step: Option<f32>,
     /// Standard deviation of the first values.
     #[arg(long, default_value_t = Config::default().init_std, allow_negative_numbers = true)]
     pub init_std: f32,
-    /// How gradients become steps. In place each rating is a step of its user and its item; with --gradient batch each batch is a step of
+    /// How gradients become steps, or als, which has none. In place each rating is a step of its user and its item; with --gradient batch each batch is a step of
     /// all, and all but sgd and adagrad take no slack then.
     #[arg(long, value_enum, default_value_t = Optimizer::Adagrad)]
     pub optimizer: Optimizer,
@@ -140,8 +145,8 @@ impl FactorOptions {
     /// Returns the parameters.
     #[must_use]
     pub fn config(&self) -> Config {
-        let Self { dims, lambda, biases, init_std, .. } = *self;
-        let Self { step, decay, momentum, rho, .. } = self.with_defaults();
+        let Self { dims, biases, init_std, .. } = *self;
+        let Self { lambda, step, decay, momentum, rho, .. } = self.with_defaults();
         let part = Option::unwrap_or_default;
         let (momentum, rho) = (part(momentum), part(rho));
         let optimizer = match self.optimizer {
@@ -152,15 +157,18 @@ impl FactorOptions {
             Optimizer::Rmsprop => mf::Optimizer::ByCoordinate(Rule::RmsProp { rho }),
             Optimizer::Adam => mf::Optimizer::ByCoordinate(Rule::Adam { momentum, rho }),
             Optimizer::Adadelta => mf::Optimizer::ByCoordinate(Rule::AdaDelta { rho }),
+            Optimizer::Als => mf::Optimizer::Alternating,
         };
-        Config { dims, lambda, optimizer, step: part(step), decay: part(decay), biases, init_std }
+        let step = step.unwrap_or(Config::default().step);
+        Config { dims, lambda: part(lambda), optimizer, step, decay: part(decay), biases, init_std }
     }
 
     /// Returns the options with what the optimizer has where nothing is said.
     pub(super) fn with_defaults(&self) -> Self {
-        let Defaults { step, decay, momentum, rho } = self.optimizer.defaults();
+        let Defaults { lambda, step, decay, momentum, rho } = self.optimizer.defaults();
         Self {
-            step: self.step.or(Some(step)),
+            lambda: self.lambda.or(Some(lambda)),
+            step: self.step.or(step),
             decay: self.decay.or(decay),
             momentum: self.momentum.or(momentum),
             rho: self.rho.or(rho),
@@ -185,8 +193,15 @@ impl Options for FactorOptions {
     const FREE: &'static [&'static str] = &["iterations", "tolerance", "work_per_clock"];
 
     fn check(&self) -> Result<(), Error> {
-        let given = [("decay", self.decay), ("momentum", self.momentum), ("rho", self.rho)];
-        let refused = given.into_iter().filter(|(_, value)| value.is_some()).find_map(|(name, _)| self.refuses(name));
+        let given = [
+            ("step", self.step.is_some()),
+            ("decay", self.decay.is_some()),
+            ("momentum", self.momentum.is_some()),
+            ("rho", self.rho.is_some()),
+            ("batch", self.batch.is_some() || self.work_per_clock.is_some_and(|work| work != 1.0)),
+            ("gradient", self.gradient == Gradient::Batch),
+        ];
+        let refused = given.into_iter().filter(|(_, is_given)| *is_given).find_map(|(name, _)| self.refuses(name));
         if let Some(why) = refused {
             return Err(Error::option(why));
         }
@@ -211,8 +226,15 @@ impl Options for FactorOptions {
     }
 
     fn refuses(&self, name: &str) -> Option<&'static str> {
-        let Defaults { decay, momentum, rho, .. } = self.optimizer.defaults();
+        let Defaults { step, decay, momentum, rho, .. } = self.optimizer.defaults();
         match name {
+            "step" | "decay" if step.is_none() => {
+                Some("als takes no steps: leave step and decay out, or give another --optimizer")
+            }
+            "batch" | "work_per_clock" | "gradient" if step.is_none() => Some(
+                "als solves for one side after the other, of all ratings: leave batch, work-per-clock and gradient out, or give \
+                      another --optimizer",
+            ),
             "decay" if decay.is_none() => {
                 Some("decay is not of adagrad, whose steps shrink by themselves; give another --optimizer")
             }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use megagrid_algorithms::als::Solver;
 use megagrid_algorithms::fold_in::{FoldIn, Folded, Loss};
+use megagrid_algorithms::least_squares::Solver;
 use megagrid_algorithms::mf::Model;
 use megagrid_datasets::{Dictionary, Edges, Names};
 use megagrid_partition::{EdgeSource, Side};

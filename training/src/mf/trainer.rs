@@ -1,8 +1,9 @@
-//! Training of both forms.
+//! Training of all forms.
 
 use std::sync::Arc;
 
 use megagrid_algorithms::fold_in::{Folded, Loss};
+use megagrid_algorithms::mf::alternating::{self, MfAlternating};
 use megagrid_algorithms::mf::batch::{self, MfBatch};
 use megagrid_algorithms::mf::by_coordinate::batch::{self as batch_by_coordinate, MfBatchByCoordinate};
 use megagrid_algorithms::mf::by_coordinate::in_place::{self as in_place_by_coordinate, MfByCoordinate};
@@ -24,16 +25,16 @@ use crate::Error;
 use crate::algorithm::{Algorithm, Knob, MakeForm};
 use crate::form::form;
 use crate::measured::Measured;
-use crate::options::{UpdatedOn, passes_per_clock};
+use crate::options::{Options, UpdatedOn, passes_per_clock};
 use crate::record::Metrics;
 use crate::trainer::Trainer;
 
 /// Ratings that a step of an evaluation takes.
 const CHUNK: usize = 4096;
 
-/// A form of matrix factorization: in place, or by gradients of a batch.
+/// A form of matrix factorization: in place, by gradients of a batch, or by least squares.
 pub trait Form:
-    Sized + Program<Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>, Edge = f32, Worker = Sums, Global = Sums>
+    Sized + Program<Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>, Edge = f32, Worker: AsMut<Sums>, Global = Sums>
 {
     /// Builds the stages of an iteration in mini-batches.
     fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>>;
@@ -97,6 +98,12 @@ impl Form for MfByCoordinate {
     }
 }
 
+impl Form for MfAlternating {
+    fn sequence(config: Config, _: u64) -> Sequence<Self, impl Stages<Self>> {
+        alternating::sequence(config)
+    }
+}
+
 impl Form for MfBatchByCoordinate {
     fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>> {
         batch_by_coordinate::sequence(config, batch)
@@ -131,12 +138,13 @@ impl Algorithm for Factorization {
             (Gradient::InPlace, Optimizer::ByCoordinate(_)) => form::<Factorizer<MfByCoordinate>>,
             (Gradient::Batch, Optimizer::Sgd | Optimizer::AdaGrad) => form::<Factorizer<MfBatch>>,
             (Gradient::Batch, Optimizer::ByCoordinate(_)) => form::<Factorizer<MfBatchByCoordinate>>,
+            (_, Optimizer::Alternating) => form::<Factorizer<MfAlternating>>,
         }
     }
 
     fn start_from(ratings: &mut Ratings, options: &FactorOptions, model: Factors) -> Result<(), Error> {
         let mut start = Start::new(model, &ratings.names, options.dims, options.biases)?;
-        start.fold_in(&ratings.edges, options.lambda)?;
+        start.fold_in(&ratings.edges, options.config().lambda)?;
         ratings.start = Some(start);
         Ok(())
     }
@@ -212,9 +220,13 @@ impl<F: Form> Trainer for Factorizer<F> {
     }
 
     fn resolved(&self, ratings: &Ratings, options: &FactorOptions) -> FactorOptions {
+        let options = options.with_defaults();
+        if options.refuses("batch").is_some() {
+            return options;
+        }
         let part = self.batch as f64 / ratings.edges.num_edges().max(1) as f64;
         let work_per_clock = Some(part * self.passes_per_clock as f64);
-        FactorOptions { batch: Some(self.batch), work_per_clock, ..options.with_defaults() }
+        FactorOptions { batch: Some(self.batch), work_per_clock, ..options }
     }
 
     fn dims(&self) -> usize {
@@ -270,7 +282,8 @@ impl<F: Form> Trainer for Factorizer<F> {
     }
 
     fn measure(&mut self, _: &Ratings, engine: &mut Engine<F>) -> Result<Option<Measured>, Error> {
-        let Objective { value, rmse } = Objective::new(engine.total(SquaredErrors(self.config))?, self.config.lambda);
+        let mut total = engine.total(SquaredErrors(self.config))?;
+        let Objective { value, rmse } = Objective::new(*total.as_mut(), self.config.lambda);
         let metrics = Metrics::from([("train_rmse".into(), rmse)]);
         Ok(Some(Measured { objective: value, metrics, converged: None }))
     }

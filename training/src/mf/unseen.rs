@@ -1,7 +1,7 @@
 //! Users whom training does not see: strong generalization, as Liang, Krishnan, Hoffman and Jebara (2018) measure it.
 
-use megagrid_algorithms::als::Solver;
 use megagrid_algorithms::fold_in::{FoldIn, Folded, Loss};
+use megagrid_algorithms::least_squares::Solver;
 use megagrid_algorithms::mf::{Model, TestSet};
 use megagrid_datasets::{Dataset, Dictionary};
 use rayon::prelude::*;

@@ -3,8 +3,9 @@
 
 use std::ops::Range;
 
-use megagrid_algorithms::als::tiles::{Row, add_scaled, at, descend, upper};
-use megagrid_algorithms::als::{Config, GramianOf, OfSide, Weights};
+use megagrid_algorithms::als::{Config, GramianOf, OfSide};
+use megagrid_algorithms::least_squares::Weights;
+use megagrid_algorithms::least_squares::tiles::{Row, add_scaled, at, descend, upper};
 use megagrid_partition::Side;
 use megagrid_stages::kernels::dot;
 use megagrid_stages::simd::{RowKernel, Vector, row_kernel};

@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use megagrid_algorithms::als::{Config, GramianOf, Known, Neighbor, OfSide, Solver};
+use megagrid_algorithms::als::{Config, GramianOf, OfSide};
+use megagrid_algorithms::least_squares::{Known, Neighbor, Solver};
 use megagrid_partition::Side;
 use megagrid_stages::row_width;
 use megagrid_stages::simd::{Kernel, Level};

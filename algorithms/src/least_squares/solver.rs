@@ -7,10 +7,15 @@ use megagrid_stages::simd::{RowKernel, Vector, row_kernel};
 
 use super::tiles::{Row, add_dots, add_own_products, add_products, add_scaled, at, descend, upper};
 
+/// The least weight λ of a regularizer of ratings: with 0 and fewer ratings than dimensions many rows are as good, of which this takes
+/// the shortest.
+pub const LEAST_LAMBDA: f32 = 1e-6;
+
 /// What the equations of a vertex depend on beside its neighbours.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<'g> {
-    /// α₀ times the Gramian of the other side, sixteen columns after the other: see [`tiled`](super::tiled).
+    /// α₀ times the Gramian of the other side, sixteen columns after the other: see `als::tiled`. Empty where pairs without
+    /// feedback have no weight.
     pub gramian: &'g [Row],
     /// Weight α₀ of a pair without feedback.
     pub unseen: f32,
@@ -52,6 +57,14 @@ impl Solver {
         self.errors.resize(self.stride / ROW_ALIGN, [0.0; ROW_ALIGN]);
         self.known = row_kernel(Pack { solver: self, own, edges, known });
         self.known
+    }
+
+    /// Leaves a column of the neighbours that were taken in out of the equations, but not of what is predicted. What is then found
+    /// for it in `own` is anything.
+    #[inline(always)]
+    pub fn leave_out(&mut self, column: usize) {
+        let rows = &mut lines_of(&mut self.panel)[column / ROW_ALIGN * self.stride..][..self.known];
+        rows.iter_mut().for_each(|row| row[column % ROW_ALIGN] = 0.0);
     }
 
     /// Solves for `own`, `block` columns at a time, given the neighbours that were taken in.
@@ -186,12 +199,15 @@ impl RowKernel for Block<'_, '_> {
         let Solver { known, stride, panel, errors, matrix, step, .. } = solver;
         let (panel, width, first, tiles) = (lines_of(panel), own.len(), first / ROW_ALIGN, columns / ROW_ALIGN);
         let Weights { gramian, rho, .. } = weights;
-        let gramian = |at: usize| &gramian[(first + at) * width..][..width];
+        let gramian = |at: usize| (!gramian.is_empty()).then(|| &gramian[(first + at) * width..][..width]);
         let panel = |at: usize| &panel[(first + at) * *stride..][..*stride];
         let (matrix, step) = (&mut matrix[..columns * tiles], &mut step.as_chunks_mut().0[..tiles]);
         for (row, column) in upper(tiles) {
             let tile = &mut matrix[at(row, column, tiles)];
-            tile.copy_from_slice(&gramian(column)[(first + row) * ROW_ALIGN..][..ROW_ALIGN]);
+            match gramian(column) {
+                Some(gramian) => tile.copy_from_slice(&gramian[(first + row) * ROW_ALIGN..][..ROW_ALIGN]),
+                None => tile.fill([0.0; ROW_ALIGN]),
+            }
             if row == column {
                 tile.iter_mut().enumerate().for_each(|(n, row)| row[n] += rho);
             }
@@ -204,7 +220,7 @@ impl RowKernel for Block<'_, '_> {
         for (n, step) in step.iter_mut().enumerate() {
             let here = &own.as_chunks().0[first + n];
             V::splat(rho).times(V::load(here)).store(step);
-            add_scaled::<V>(gramian(n), own, step);
+            gramian(n).into_iter().for_each(|gramian| add_scaled::<V>(gramian, own, step));
             add_scaled::<V>(&panel(n)[..*known], &errors.as_flattened()[..*known], step);
         }
         descend::<V>(matrix, step);
