@@ -7,7 +7,7 @@
 //!
 //! Both are ridge regressions, solved by elimination ([`Solver`]) and once more from there, which takes out most of what rounding left.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 
 use megagrid_stages::{ROW_ALIGN, row_width};
 
@@ -61,7 +61,8 @@ impl<M: Borrow<Model>> FoldIn<M> {
         Self { items: model, loss, width, gramian }
     }
 
-    /// Solves for the row of a user who rated these items, or gave feedback above 0 on them. Of one without any all is 0.
+    /// Solves for the row of a user who rated these items, or gave feedback above 0 on them. Of one without any all is 0. Feedback on an
+    /// item that is named again is added up.
     ///
     /// # Panics
     /// Where the model has no such item.
@@ -73,6 +74,7 @@ impl<M: Borrow<Model>> FoldIn<M> {
         if rated.is_empty() {
             return (own[..dims].to_vec(), 0.0);
         }
+        let rated = &*if matches!(self.loss, Loss::Feedback(_)) { by_item(rated) } else { Cow::Borrowed(rated) };
         let bias = (!item_biases.is_empty()).then_some(dims);
         let mut rows = vec![0.0; rated.len() * self.width];
         for (row, &(item, _)) in rows.chunks_exact_mut(self.width).zip(rated) {
@@ -98,6 +100,22 @@ impl<M: Borrow<Model>> FoldIn<M> {
             }
         }
     }
+}
+
+/// Returns the feedback on each item, where an item may stand in several places.
+fn by_item(rated: &[(u32, f32)]) -> Cow<'_, [(u32, f32)]> {
+    if rated.is_sorted_by(|a, b| a.0 < b.0) {
+        return Cow::Borrowed(rated);
+    }
+    let mut rated = rated.to_vec();
+    rated.sort_by_key(|&(item, _)| item);
+    rated.dedup_by(|again, first| {
+        again.0 == first.0 && {
+            first.1 += again.1;
+            true
+        }
+    });
+    Cow::Owned(rated)
 }
 
 /// What a user rated: the rows of these items, and their numbers and values.
@@ -216,6 +234,16 @@ mod tests {
                 assert_near(&found, &dense(&rows, &pairs, rho));
             }
         }
+    }
+
+    #[test]
+    fn feedback_on_an_item_that_is_named_again_is_added_up() {
+        let model = Model { mean: 0.0, ..model(16, false) };
+        let of = |rated: &[(u32, f32)]| {
+            let config = als::Config { dims: 16, ..als::Config::default() };
+            FoldIn::new(&model, Loss::Feedback(config)).solve(&mut Solver::default(), rated)
+        };
+        assert_eq!(of(&[(7, 1.0), (3, 2.0), (7, 1.5), (3, 1.0)]), of(&[(3, 3.0), (7, 2.5)]));
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! Models of factors, `mf` and `als`: what is asked of them, of whom.
 
 use std::collections::HashSet;
-use std::fs;
 use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
 use megagrid_algorithms::search::Found;
-use megagrid_datasets::Dictionary;
 use megagrid_datasets::output::Column;
+use megagrid_datasets::{Dictionary, read_text};
 use megagrid_partition::Side;
 use megagrid_training::als::Recommender;
 use megagrid_training::mf::Factors;
@@ -108,7 +107,7 @@ fn once(mut ids: Vec<u32>) -> Vec<u32> {
 /// Reads a text, from stdin for "-".
 fn read(path: &Path) -> anyhow::Result<String> {
     if path != Path::new("-") {
-        return fs::read_to_string(path).with_context(|| path.display().to_string());
+        return Ok(read_text(path)?);
     }
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).context("reading stdin")?;

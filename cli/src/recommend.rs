@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
 use megagrid_algorithms::ranking::Lists;
+use megagrid_datasets::Roles;
 use megagrid_partition::Side;
+use megagrid_training::Error;
 use megagrid_training::als::Recommender;
 use megagrid_training::fold_in::{FoldedIn, fold_in};
+use megagrid_training::input::{Source, plain_feedback, plain_pairs, plain_ratings};
 use megagrid_training::mf::{Factors, Recommendations};
 use megagrid_training::model::{Manifest, Model};
-use megagrid_training::{Error, input};
 
 use crate::factors::{Asked, listing, load, rows, say_left_out, unclipped};
 use crate::output;
@@ -47,6 +49,9 @@ pub struct Args {
     /// Leave out the items that a user has rated here: a file, directory or .mgrid.
     #[arg(long, value_name = "RATINGS")]
     exclude: Option<PathBuf>,
+    /// Where in the table of --exclude or --fold-in is what, by number or name: user=2,item=1 [default: as the model's ratings were].
+    #[arg(long, value_name = "ROLE=COLUMN,...")]
+    columns: Option<Roles>,
     /// Leave predictions outside the range of the ratings as they are (mf).
     #[arg(long)]
     no_clip: bool,
@@ -63,7 +68,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     match &args.fold_in {
         Some(path) => {
-            let FoldedIn { factors, rated, .. } = folded_in(factors, &manifest, path)?;
+            let source = ratings(path, &manifest, args.columns.as_ref());
+            let FoldedIn { factors, rated, .. } = folded_in(factors, &manifest, source)?;
             let asked = Asked::all(&factors, Side::Left)?;
             let is_one = asked.ids.len() == 1;
             answer(args, &factors, &Asked { is_one, ..asked }, &rated)
@@ -75,7 +81,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                 None => Asked::named(&factors, Side::Left, &args.user)?,
             };
             let left_out = match &args.exclude {
-                Some(path) => rated(&factors, &asked.ids, path)?,
+                Some(path) => rated(&factors, &asked.ids, ratings(path, &manifest, args.columns.as_ref()))?,
                 None => Lists::new(asked.ids.len(), std::iter::empty()),
             };
             answer(args, &factors, &asked, &left_out)
@@ -97,12 +103,18 @@ fn answer(args: &Args, factors: &Factors, asked: &Asked, left_out: &Lists) -> an
     }))
 }
 
+/// Names ratings that are laid out as those of the model were, unless it is said how.
+fn ratings(path: &Path, manifest: &Manifest, columns: Option<&Roles>) -> Source {
+    let source = Source::as_trained(path, &manifest.config);
+    Source { columns: columns.cloned().or(source.columns.clone()), ..source }
+}
+
 /// Places people among the items of a model, and says what of their ratings counts for nothing.
-fn folded_in(factors: Factors, manifest: &Manifest, path: &Path) -> anyhow::Result<FoldedIn> {
-    let read = if manifest.kind == Recommender::KIND { input::plain_feedback } else { input::plain_ratings };
-    let theirs = read(path)?;
+fn folded_in(factors: Factors, manifest: &Manifest, source: Source) -> anyhow::Result<FoldedIn> {
+    let path = source.input.clone();
+    let theirs = if manifest.kind == Recommender::KIND { plain_feedback(source)? } else { plain_ratings(&source)? };
     let folded = fold_in(factors, manifest, &theirs).map_err(|error| match error {
-        Error::Missing(problem) => Error::invalid(path, problem),
+        Error::Missing(problem) => Error::invalid(&path, problem),
         other => other,
     })?;
     say_left_out(&folded.unknown_items, theirs.right_names().len(), "items", "not in the model");
@@ -111,8 +123,8 @@ fn folded_in(factors: Factors, manifest: &Manifest, path: &Path) -> anyhow::Resu
 }
 
 /// Returns the items that each of these users has rated.
-fn rated(factors: &Factors, users: &[u32], path: &Path) -> anyhow::Result<Lists> {
-    let ratings = input::plain_feedback(path)?;
+fn rated(factors: &Factors, users: &[u32], source: Source) -> anyhow::Result<Lists> {
+    let ratings = plain_pairs(source)?;
     let (known_users, known_items) = (factors.names.get(Side::Left)?, factors.names.get(Side::Right)?);
     let mut numbers = vec![None; known_users.len()];
     (0..).zip(users).for_each(|(number, &user)| numbers[user as usize] = Some(number));

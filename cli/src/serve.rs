@@ -136,7 +136,9 @@ async fn interrupted() {
 }
 
 fn token(path: Option<&Path>) -> anyhow::Result<Option<String>> {
-    let Some(path) = path else { return Ok(std::env::var("MEGAGRID_TOKEN").ok()) };
+    let Some(path) = path else {
+        return Ok(std::env::var("MEGAGRID_TOKEN").ok().map(|token| token.trim().to_owned()));
+    };
     let text = std::fs::read_to_string(path).map_err(megagrid_training::Error::io(path))?;
     match text.trim() {
         "" => {

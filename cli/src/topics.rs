@@ -6,7 +6,7 @@ use megagrid_datasets::output::{Column, write_directory, write_matrix, write_tab
 use megagrid_datasets::{Dictionary, Format};
 use megagrid_partition::Side;
 use megagrid_training::input::parse_format;
-use megagrid_training::lda::{NewDocuments, TopicModel, listing};
+use megagrid_training::lda::{NewDocuments, TopicModel, format_of_new, listing};
 use megagrid_training::model;
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub struct Args {
     /// Documents to find the topics of; words are found by name, in plain text as the model's corpus was read.
     #[arg(long, value_name = "NEW")]
     documents: Option<PathBuf>,
-    /// Format of the documents: auto, bow, lda-c, counts, text, jsonl, parquet.
+    /// Format of the documents: auto, bow, lda-c, counts, text, jsonl, parquet; auto takes plain text for text if the model's corpus was.
     #[arg(long, default_value = "auto", value_parser = parse_format, requires = "documents")]
     format: std::option::Option<Format>,
     /// Instead of listing them, write mixtures.npy ([documents, topics], f32) and documents.parquet to a new directory.
@@ -48,13 +48,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(output) = &args.output {
         megagrid_datasets::output::check_target(output)?;
     }
-    let (model, _) = model::load::<TopicModel>(&args.model)?;
+    let (model, manifest) = model::load::<TopicModel>(&args.model)?;
     if let Some(page) = &args.page {
         return output::write_text(page, &model.page(&model::name(&args.model))?);
     }
     let words = model.names.get(Side::Right)?;
     match &args.documents {
-        Some(path) => fold_in(args, &model, &words, path),
+        Some(path) => {
+            let trained = parse_format(&manifest.option::<String>("format")).unwrap_or_default();
+            let format = args.format.or_else(|| format_of_new(trained, path));
+            fold_in(args, &model, &words, (path, format))
+        }
         None => {
             let top = model.counts.top_words(args.number as usize);
             if let Some(path) = &args.json {
@@ -65,9 +69,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-fn fold_in(args: &Args, model: &TopicModel, words: &Dictionary, path: &Path) -> anyhow::Result<()> {
+fn fold_in(
+    args: &Args,
+    model: &TopicModel,
+    words: &Dictionary,
+    (path, format): (&Path, Option<Format>),
+) -> anyhow::Result<()> {
     let advice = "the model knows none of its words";
-    let documents = NewDocuments::read(path, args.format, model.tokenizer, words, advice)?;
+    let documents = NewDocuments::read(path, format, model.tokenizer, words, advice)?;
     let mixtures = model.mixtures(&documents.words);
     if documents.unknown > 0 {
         let all = documents.tokens + documents.unknown;

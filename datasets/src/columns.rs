@@ -12,9 +12,12 @@ use crate::text::Malformed;
 use crate::{Error, Readers};
 
 /// What columns that hold the ends of edges are called, in any case.
-pub(crate) const ENDS: [[&str; 2]; 7] = [
+pub(crate) const ENDS: [[&str; 2]; 10] = [
     ["user", "item"],
     ["user_id", "item_id"],
+    ["userid", "itemid"],
+    ["userid", "movieid"],
+    ["user_id", "movie_id"],
     ["source", "target"],
     ["src", "dst"],
     ["from", "to"],

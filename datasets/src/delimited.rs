@@ -36,7 +36,12 @@ impl<R: Record> Syntax<R> for Delimited<'_> {
     }
 
     fn quoted(&self, shape: &Shape, columns: &mut Columns<R::Data>, record: &[u8]) -> Result<(), Malformed> {
-        let Some(fields) = shape.separator.quoted_fields(record).filter(|_| !is_comment::<R>(record)) else {
+        if is_comment::<R>(record) {
+            // What a quote opens that nothing closes are lines which are no comments.
+            let problem = || Malformed::new("comment", record, "a quote after a separator to be closed in its line");
+            return if record.contains(&b'\n') { Err(problem()) } else { Ok(()) };
+        }
+        let Some(fields) = shape.separator.quoted_fields(record) else {
             return Syntax::<R>::line(self, shape, columns, record);
         };
         // All of them are looked at, so that what is wrong with quotes is told wherever it is.

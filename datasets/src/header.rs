@@ -94,9 +94,11 @@ impl<'t> First<'t> {
         Some(Self { separator, lines, records: records.into_iter().map(|(_, record)| record).collect() })
     }
 
-    /// Returns the fields of a record.
+    /// Returns the fields of a record; those of a header that is marked as a comment without the mark.
     pub(crate) fn fields(&self, at: usize) -> Vec<Cow<'t, [u8]>> {
-        self.separator.all_fields(self.records[at])
+        let record = self.records[at];
+        let unmarked = record.strip_prefix(b"#").filter(|_| at == 0).map(<[u8]>::trim_ascii_start);
+        self.separator.all_fields(unmarked.unwrap_or(record))
     }
 
     /// Returns what the first record would call the columns.
@@ -116,7 +118,9 @@ impl<'t> First<'t> {
         if roles.name_headers() {
             return Ok((find((by_name.unwrap_or(in_order), number), &names)?, true));
         }
-        for ends in by_name.into_iter().chain([in_order]) {
+        let all =
+            by_name.map(|ends| (ends, number.filter(|at| !ends.contains(at)))).into_iter().chain([(in_order, number)]);
+        for (ends, number) in all {
             if let Ok(columns) = find((ends, number), &names)
                 && self.is_header::<R>(columns)
             {
@@ -126,6 +130,31 @@ impl<'t> First<'t> {
         // A record that ends too early is reported as such.
         let columns = find((in_order, usual_number::<R>(&names)), &[])?;
         Ok((columns, self.is_header::<R>(columns)))
+    }
+
+    /// Says what is wrong with a header: it calls a column that is to hold ids a time, or does not name the first.
+    fn misnamed<R: Record>(&self, roles: &Roles, (ends, _): Places) -> Option<String> {
+        let names = self.names();
+        let is_said = |of: usize| R::ROLES.get(of).is_some_and(|role| roles.has(*role));
+        let is_time = |&(of, at): &(usize, usize)| !is_said(of) && names.get(at).is_some_and(|name| names_times(name));
+        if let Some((_, at)) = ends.into_iter().enumerate().find(is_time) {
+            let columns = listed(&names, names.len());
+            return Some(format!(
+                "column {} would hold ids, and is called a time; say with --columns what holds what; {columns}",
+                at + 1
+            ));
+        }
+        // R writes the numbers of rows, and calls their column nothing.
+        let is_number = |at: usize| {
+            let fields = self.fields(at);
+            fields.len() == names.len() + 1 && integer(&fields[0]) == Some(at as u64)
+        };
+        (self.records.len() > 2 && (1..self.records.len()).all(is_number)).then(|| {
+            format!(
+                "the header names {} columns, and the lines after it have one more, which numbers them; take it out, or give it a name",
+                names.len()
+            )
+        })
     }
 
     /// Tells whether the first record is a header. Where records have numbers, it has nothing numeric in their columns, nor where
@@ -206,6 +235,9 @@ pub(crate) fn begin<R: Record>(text: &mut Text<'_>, roles: &Roles) -> Result<Sha
         let are_names = is_header || known::<R>(&names).is_some() || names.iter().any(|name| names_times(name));
         let names = if are_names { names } else { Vec::new() };
         return Err(Error::invalid(&path, unnamed::<R>(&names, first.fields(0).len())));
+    }
+    if let Some(problem) = is_header.then(|| first.misnamed::<R>(roles, columns)).flatten() {
+        return Err(Error::invalid(&path, problem));
     }
     let (separator, lines) = (first.separator, first.lines);
     if is_header {

@@ -103,6 +103,13 @@ impl Roles {
         Self(vec![(Role::Rating, Place::Nowhere)])
     }
 
+    /// Says that records are pairs of a user and an item, where these say, whatever else stands beside them.
+    #[must_use]
+    pub fn only_pairs(self) -> Self {
+        let ends = self.0.into_iter().filter(|(role, _)| matches!(role, Role::User | Role::Item));
+        Self(ends.chain(Self::of_pairs().0).collect())
+    }
+
     /// Tells whether no column is named.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -116,7 +123,8 @@ impl Roles {
     }
 
     /// Tells whether a role is named.
-    pub(crate) fn has(&self, role: Role) -> bool {
+    #[must_use]
+    pub fn has(&self, role: Role) -> bool {
         self.0.iter().any(|(named, _)| *named == role)
     }
 

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use crate::Error;
-use crate::text::{Malformed, words};
+use crate::text::{Malformed, read_text, words};
 
 /// How words are found in plain text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl StopWords {
     /// # Errors
     /// Where the file cannot be read or is not UTF-8.
     pub fn read(path: &std::path::Path) -> Result<Self, Error> {
-        Ok(std::fs::read_to_string(path).map_err(Error::io(path))?.split_whitespace().collect())
+        Ok(read_text(path)?.split_whitespace().collect())
     }
 
     /// Tells whether there is no word.

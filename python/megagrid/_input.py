@@ -100,7 +100,8 @@ def _numbers(values, name):
         wanted = np.int32
     else:
         wanted = values.dtype if kind == "i" else (np.int64 if size == 4 else np.float64)
-    return values.astype(np.dtype(wanted).newbyteorder("="), copy=False)
+    # A field of packed records may begin anywhere.
+    return np.require(values, np.dtype(wanted).newbyteorder("="), "A")
 
 
 def _check_finite(values, name):

@@ -216,8 +216,10 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         matrix = self._matrix(X)
         scores = np.asarray(matrix.operand @ self.coef_.T)
         if self.normalize:
-            squares = matrix.operand.multiply(matrix.operand) if matrix.sparse is not None else np.square(matrix.operand)
-            lengths = np.sqrt(np.asarray(squares.sum(axis=1), dtype=np.float64)).reshape(-1, 1)
+            # Squares of small whole numbers would not be numbers of their type.
+            values = matrix.operand.astype(np.float64)
+            squares = values.multiply(values) if matrix.sparse is not None else np.square(values)
+            lengths = np.sqrt(np.asarray(squares.sum(axis=1))).reshape(-1, 1)
             scores = scores / np.where(lengths > 0, lengths, 1.0)
         scores = scores + self.intercept_
         return scores[:, 0] if scores.shape[1] == 1 else scores

@@ -218,6 +218,12 @@ impl View<'_> {
         match self {
             Self::Compressed(by_columns, starts, others, values) => {
                 let shape = if *by_columns { (columns, rows) } else { (rows, columns) };
+                if !values.has_one_for_each_of(others.len()) {
+                    return Err(misfit(format!(
+                        "the matrix is damaged: not each of its {} indices has a value",
+                        others.len()
+                    )));
+                }
                 for (this, range) in (0..).zip(ranges(starts, shape.0, others.len())?) {
                     for at in range {
                         let (other, value) = (below(others.at(at), shape.1)?, values.at(at));

@@ -254,6 +254,27 @@ def test_bad_matrices_are_refused(estimator, name):
         estimator.fit(X, np.arange(10) % 2)
 
 
+def test_ids_of_objects_are_found_as_they_were_fitted(ratings):
+    users, items, found = ratings
+    names = np.array([f"user {user}" for user in users], dtype=object), np.array([f"item {item}" for item in items], dtype=object)
+    model = MatrixFactorization(4, max_iter=3).fit((*names, found))
+    texts = [ids.astype(str) for ids in names]
+    assert np.array_equal(model.predict_pairs(names[0][:9], names[1][:9]), model.predict_pairs(texts[0][:9], texts[1][:9]))
+    best = [model.recommend(ids[:3], 4)[0].tolist() for ids in (names[0], texts[0])]
+    assert best[0] == best[1]
+    numbers = MatrixFactorization(4, max_iter=3).fit(ratings)
+    with pytest.raises(TypeError, match="users are"):
+        numbers.predict_pairs(names[0][:3], items[:3])
+
+
+def test_fields_of_packed_records_are_read():
+    packed = np.zeros(40, dtype=[("mark", "u1"), ("row", "f8", 3)])
+    packed["row"] = np.random.default_rng(1).normal(size=(40, 3))
+    y = np.arange(40) % 2
+    fields = SparseLogisticRegression(l1=0.1).fit(packed["row"], y)
+    assert np.array_equal(fields.coef_, SparseLogisticRegression(l1=0.1).fit(packed["row"].copy(), y).coef_)
+
+
 def test_damaged_matrices_are_refused():
     good = sp.csr_array(np.eye(10, 4) + 1)
     y = np.arange(10) % 2
@@ -264,6 +285,11 @@ def test_damaged_matrices_are_refused():
         for estimator in (SparseLogisticRegression(), TopicModel(2), MatrixFactorization(2)):
             with pytest.raises(ValueError, match="out of range|damaged"):
                 estimator.fit(damaged, y)
+    damaged = good.copy()
+    damaged.data = damaged.data[:-1]
+    for estimator in (SparseLogisticRegression(), TopicModel(2), MatrixFactorization(2)):
+        with pytest.raises(ValueError, match="damaged|data"):
+            estimator.fit(damaged, y)
 
 
 def test_shapes_that_indices_cannot_number_are_refused():

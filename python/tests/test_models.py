@@ -110,6 +110,27 @@ def test_ratings_that_were_planted_are_foreseen(ratings):
     assert model.predict_pairs([999], [999])[0] == np.float32(model.mean_)
 
 
+def test_least_squares_foresee_ratings_and_place_people(ratings, tmp_path):
+    users, items, found = ratings
+    model = MatrixFactorization(4, optimizer="als", holdout=0.1, max_iter=20).fit(ratings)
+    assert model.report_["result"]["metrics"]["test_rmse"] < 0.35
+    assert model.report_["config"]["step"] is None and abs(model.report_["config"]["lambda"] - 0.1) < 1e-6
+    model.save(tmp_path / "model")
+    again = MatrixFactorization.load(tmp_path / "model")
+    theirs = users == 3
+    people = (np.full(theirs.sum(), "new"), items[theirs], found[theirs])
+    assert np.array_equal(model.fold_in(people).user_factors_, again.fold_in(people).user_factors_)
+    with pytest.raises(ValueError, match="takes no steps"):
+        MatrixFactorization(4, optimizer="als", step=0.1).fit(ratings)
+
+
+def test_lengths_of_small_integers_are_those_of_the_same_numbers():
+    dense = np.array([[200, 100, 0], [0, 60, 250], [90, 0, 17], [16, 16, 16]], dtype=np.uint8)
+    model = SparseLogisticRegression(l1=0.01, normalize=True).fit(dense.astype(float), [0, 1, 0, 1])
+    for kind in (np.asarray, sp.csr_matrix):
+        assert np.allclose(model.decision_function(kind(dense)), model.decision_function(kind(dense.astype(float))))
+
+
 def test_people_unseen_get_the_rows_of_a_ridge_regression(ratings):
     users, items, found = ratings
     model = MatrixFactorization(4, max_iter=10).fit(ratings)

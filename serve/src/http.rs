@@ -1,6 +1,7 @@
 //! Requests: who may ask, how much, how long, how many at a time, and which model answers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
@@ -16,7 +17,7 @@ use megagrid_training::lda::explorer;
 use megagrid_training::page;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 
 use crate::Refusal;
 use crate::metrics::Metrics;
@@ -30,10 +31,21 @@ pub struct Server {
     pub metrics: Metrics,
     /// One for each question that is answered at a time.
     pub permits: Arc<Semaphore>,
+    /// Those who ask for models to be read again.
+    pub reloads: Reloads,
     /// What whoever asks has to know.
     pub token: Option<String>,
-    /// How long a request may take, its body included.
+    /// How long a question may take, its body included.
     pub time_limit: Duration,
+}
+
+/// What those share who ask for models to be read again: one reading is for all who asked before it began.
+#[derive(Default)]
+pub struct Reloads {
+    /// How many readings have begun.
+    begun: AtomicU64,
+    /// What went wrong in the last one. Held while models are read.
+    problems: Mutex<Vec<String>>,
 }
 
 type Shared = State<Arc<Server>>;
@@ -45,8 +57,13 @@ const PAGE: &str = include_str!("page.html");
 /// What the page may load.
 pub(crate) const POLICY: &str =
     "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+/// What stands before a token.
+const SCHEME: &[u8] = b"Bearer ";
 /// What all may ask: whether the server is there, whether its models are fresh, and the page, which asks for the token.
 const OPEN: [&str; 4] = ["/", "/health", "/ready", "/fresh"];
+
+/// Where models are read again.
+const RELOAD: &str = "/reload";
 
 /// Returns what answers requests, whose bodies have at most so many bytes.
 pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
@@ -60,7 +77,7 @@ pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
         .route("/metrics", get(metrics))
         .route("/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], OPENAPI) }))
         .route("/models", get(models))
-        .route("/reload", post(reload))
+        .route(RELOAD, post(reload))
         .route("/{question}", post(ask_any))
         .route("/models/{model}/{question}", post(ask))
         .fallback(|| async { refused(StatusCode::NOT_FOUND, "there is no such page; GET /openapi.json lists all") })
@@ -78,9 +95,18 @@ async fn guard(State(server): Shared, request: Request, next: Next) -> Response 
         let refused = refused(StatusCode::UNAUTHORIZED, "expected the header \"Authorization: Bearer TOKEN\"");
         return ([(WWW_AUTHENTICATE, "Bearer")], refused).into_response();
     }
+    let path = request.uri().path().to_owned();
+    if path == RELOAD {
+        // Large models take longer than a question may.
+        return next.run(request).await;
+    }
     match tokio::time::timeout(server.time_limit, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
+            if let Some((at, question)) = server.asked(&path) {
+                let (model, late) = (&server.models[at].name, StatusCode::REQUEST_TIMEOUT.as_u16());
+                server.metrics.answered(model, question, late, server.time_limit);
+            }
             let problem = format!("not done in {} s; ask for less at a time", server.time_limit.as_secs_f64());
             refused(StatusCode::REQUEST_TIMEOUT, problem)
         }
@@ -88,7 +114,8 @@ async fn guard(State(server): Shared, request: Request, next: Next) -> Response 
 }
 
 fn knows(token: &str, headers: &HeaderMap) -> bool {
-    let given = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    let given = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().split_at_checked(SCHEME.len()));
+    let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(SCHEME)).map(|(_, token)| token);
     given.is_some_and(|given| given.ct_eq(token.as_bytes()).into())
 }
 
@@ -112,28 +139,66 @@ async fn models(State(server): Shared) -> Json<Value> {
 
 /// Reads all models again.
 async fn reload(State(server): Shared) -> Response {
-    let reading = tokio::task::spawn_blocking(move || {
+    let shared = Arc::clone(&server);
+    // It ends even where nobody waits any more, so that no other begins meanwhile.
+    match tokio::spawn(async move { shared.read_again().await }).await {
+        Ok(Some(problems)) if problems.is_empty() => models(State(server)).await.into_response(),
+        Ok(Some(problems)) => refused(StatusCode::INTERNAL_SERVER_ERROR, problems.join("; ")),
+        Ok(None) | Err(_) => failed(),
+    }
+}
+
+impl Server {
+    /// Reads all models again, unless somebody else did since this was asked for. Returns what went wrong; `None`: the server failed.
+    async fn read_again(self: Arc<Self>) -> Option<Vec<String>> {
+        let asked = self.reloads.begun.load(Ordering::Acquire);
+        let mut problems = self.reloads.problems.lock().await;
+        if self.reloads.begun.load(Ordering::Acquire) == asked {
+            self.reloads.begun.fetch_add(1, Ordering::Release);
+            let server = Arc::clone(&self);
+            *problems = tokio::task::spawn_blocking(move || server.read_all()).await.ok()?;
+        }
+        Some(problems.clone())
+    }
+
+    fn read_all(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        for served in &server.models {
+        for served in &self.models {
             if let Err(error) = served.reload() {
-                server.metrics.reload_failed(&served.name);
+                self.metrics.reload_failed(&served.name);
                 problems.push(format!("{} goes on as it was: {error}", served.name));
             }
         }
-        (problems, server.models.iter().map(Served::described).collect::<Vec<_>>())
-    });
-    match reading.await {
-        Ok((problems, models)) if problems.is_empty() => Json(json!({ "models": models })).into_response(),
-        Ok((problems, _)) => refused(StatusCode::INTERNAL_SERVER_ERROR, problems.join("; ")),
-        Err(_) => failed(),
+        problems
+    }
+
+    /// Returns which model a path asks, and what.
+    fn asked<'p>(&self, path: &'p str) -> Option<(usize, &'p str)> {
+        let path = path.strip_prefix('/')?;
+        let (at, question) = match path.strip_prefix("models/").and_then(|path| path.split_once('/')) {
+            Some((model, question)) => (self.models.iter().position(|served| served.name == model)?, question),
+            None => (self.able(path).next()?, path),
+        };
+        self.answers(at, question).then_some((at, question))
+    }
+
+    /// Tells whether a model answers a question.
+    fn answers(&self, at: usize, question: &str) -> bool {
+        self.models[at].current().answers.questions().contains(&question)
+    }
+
+    /// Returns the models that answer a question.
+    fn able(&self, question: &str) -> impl Iterator<Item = usize> {
+        (0..self.models.len()).filter(move |&at| self.answers(at, question))
     }
 }
 
 /// Asks the only model that answers a question.
 async fn ask_any(State(server): Shared, Path(question): Path<String>, body: Result<Bytes, BytesRejection>) -> Response {
-    let answers = |served: &Served| served.current().answers.questions().contains(&question.as_str());
-    let mut able = (0..server.models.len()).filter(|&at| answers(&server.models[at]));
-    let problem = match (able.next(), able.next()) {
+    let mut able = server.able(&question);
+    let found = (able.next(), able.next());
+    drop(able);
+    let problem = match found {
         (Some(at), None) => return answer(server, at, question, body).await,
         (None, _) => format!("no model answers \"{question}\"; GET /models says what they answer"),
         (Some(_), Some(_)) => format!("several models answer \"{question}\"; ask one: POST /models/NAME/{question}"),
@@ -150,9 +215,8 @@ async fn ask(
     let Some(at) = server.models.iter().position(|served| served.name == model) else {
         return refused(StatusCode::NOT_FOUND, format!("there is no model \"{model}\"; GET /models lists them"));
     };
-    let questions = server.models[at].current().answers.questions();
-    if !questions.contains(&question.as_str()) {
-        let known = questions.join(", ");
+    if !server.answers(at, &question) {
+        let known = server.models[at].current().answers.questions().join(", ");
         return refused(StatusCode::NOT_FOUND, format!("\"{model}\" does not answer \"{question}\", but {known}"));
     }
     answer(server, at, question, body).await

@@ -18,6 +18,7 @@
 //! memory, and none fails or waits. A request touches no file, but for a reload.
 #![forbid(unsafe_code)]
 
+mod connections;
 mod error;
 mod factors;
 mod http;
@@ -41,13 +42,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::ListenerExt;
 use megagrid_training::checkpoint::model_of;
 use megagrid_training::model::{manifest_path, name};
 use tokio::net::TcpSocket;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
-use http::{Server, router};
+use http::{Reloads, Server, router};
 
 /// How models are served.
 #[derive(Clone, Debug)]
@@ -77,9 +77,6 @@ pub struct Options {
 /// Connections that may wait to be taken.
 const BACKLOG: u32 = 1024;
 
-/// How long requests may go on when the server is told to stop.
-const GRACE: Duration = Duration::from_secs(10);
-
 /// Serves models until `stop` is ready. `started` is told the address, and sees the models. Connections are taken from then on: where a
 /// training has not come to its first model, it is waited for.
 ///
@@ -100,12 +97,14 @@ pub fn serve(
         models,
         metrics: metrics::Metrics::default(),
         permits: Arc::new(Semaphore::new(options.concurrency)),
+        reloads: Reloads::default(),
         token: options.token.clone(),
         time_limit: options.time_limit,
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(options.threads)
-        .max_blocking_threads(options.concurrency + 1)
+        // Beside those that answer one looks for changed models, and one reads them again when that is asked for.
+        .max_blocking_threads(options.concurrency + 2)
         .enable_all()
         .build()?;
     let ended = runtime.block_on(run(options, (server, socket), started, stop));
@@ -192,23 +191,9 @@ async fn run(
     let listener = socket.listen(BACKLOG).map_err(|source| Error::Bind { address: options.address, source })?;
     started(listener.local_addr()?, &server.models);
     let watching = options.watch_every.map(|every| tokio::spawn(watch(Arc::clone(&server), every)));
-    let (told, is_told) = oneshot::channel();
-    let stopping = async {
-        stop.await;
-        // The receiver waits as long as the server runs.
-        let _ = told.send(());
-    };
-    // An answer is one small write: it is not held back for more.
-    let listener = listener.tap_io(|connection| {
-        let _ = connection.set_nodelay(true);
-    });
-    let serving = axum::serve(listener, router(server, options.body_limit)).with_graceful_shutdown(stopping);
-    let ended = tokio::select! {
-        ended = async { serving.await } => ended,
-        () = async { let _ = is_told.await; tokio::time::sleep(GRACE).await } => Ok(()),
-    };
+    connections::serve(listener, router(server, options.body_limit), stop).await;
     watching.into_iter().for_each(|task| task.abort());
-    Ok(ended?)
+    Ok(())
 }
 
 /// Looks now and then whether directories have changed, and reads those that have.

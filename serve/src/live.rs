@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,6 +22,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::Error;
+use crate::connections;
 use crate::http::POLICY;
 
 /// The page, which shows events as curves.
@@ -38,7 +38,7 @@ pub struct Live {
     address: SocketAddr,
     told: Arc<Told>,
     /// What answers, what ends it, and where it runs.
-    serving: Option<(JoinHandle<io::Result<()>>, oneshot::Sender<()>, Runtime)>,
+    serving: Option<(JoinHandle<()>, oneshot::Sender<()>, Runtime)>,
 }
 
 /// Events that are kept for those who come late: some 10 MB.
@@ -78,7 +78,7 @@ impl Live {
         let router = router(Arc::clone(&told));
         let (stop, stopped) = oneshot::channel();
         let stopped = async { stopped.await.unwrap_or_default() };
-        let answering = runtime.spawn(async { axum::serve(listener, router).with_graceful_shutdown(stopped).await });
+        let answering = runtime.spawn(connections::serve(listener, router, stopped));
         Ok(Self { address, told, serving: Some((answering, stop, runtime)) })
     }
 

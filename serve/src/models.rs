@@ -1,5 +1,6 @@
 //! Models that are served, each whole in memory, and swapped whole when their directory changes.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -44,21 +45,30 @@ const LOWEST_PRIORITY: i32 = 19;
 /// How long an answer is waited for before the model that it needs is left to it.
 const LONGEST_ANSWER: Duration = Duration::from_secs(1);
 
-/// Tells one writing of a directory from another: when its manifest was written, and its number in the file system.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Tells one writing of a directory from another, also where files are copied into it one by one.
+#[derive(Clone, PartialEq, Eq)]
 struct Stamp {
+    /// When the manifest was written.
     written: SystemTime,
-    file: u64,
+    /// Of each file its name, when it was written, its bytes and its number in the file system.
+    files: Vec<(OsString, SystemTime, u64, u64)>,
 }
 
 impl Stamp {
     fn of(directory: &Path) -> Option<Self> {
-        let metadata = std::fs::metadata(model::manifest_path(directory)).ok()?;
-        #[cfg(unix)]
-        let file = std::os::unix::fs::MetadataExt::ino(&metadata);
-        #[cfg(not(unix))]
-        let file = metadata.len();
-        Some(Self { written: metadata.modified().ok()?, file })
+        let written = std::fs::metadata(model::manifest_path(directory)).ok()?.modified().ok()?;
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(directory).ok()? {
+            let (path, name) = entry.ok().map(|entry| (entry.path(), entry.file_name()))?;
+            let metadata = std::fs::metadata(path).ok()?;
+            #[cfg(unix)]
+            let number = std::os::unix::fs::MetadataExt::ino(&metadata);
+            #[cfg(not(unix))]
+            let number = 0;
+            files.push((name, metadata.modified().ok()?, metadata.len(), number));
+        }
+        files.sort_unstable();
+        Some(Self { written, files })
     }
 }
 
@@ -81,7 +91,7 @@ impl Loaded {
         let Some((stamp, read)) = whole(|| Stamp::of(directory), || Self::files(directory)) else { return Ok(None) };
         let (build, manifest) = read?;
         let answers = build(&manifest)?;
-        let stamp = stamp.unwrap_or(Stamp { written: SystemTime::UNIX_EPOCH, file: 0 });
+        let stamp = stamp.unwrap_or(Stamp { written: SystemTime::UNIX_EPOCH, files: Vec::new() });
         Ok(Some(Self { answers, manifest, version, stamp, at: Instant::now() }))
     }
 

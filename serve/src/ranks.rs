@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::Refusal;
-use crate::questions::{Answers, Name, Scored, checked, checked_number, parsed, ten};
+use crate::questions::{Answers, Name, Scored, checked_number, checked_together, parsed, ten};
 
 /// Vertices in the order of their scores; of hits also in that of hubs, of several sets of restarts with the scores of each.
 pub struct OfVertices {
@@ -92,7 +92,7 @@ impl Answers for OfVertices {
             return Ok(json!(scored.collect::<Vec<_>>()));
         }
         let Rank { vertices, hubs } = parsed(body)?;
-        checked("the number of vertices", vertices.len())?;
+        checked_together("the number of vertices", vertices.len(), 1 + self.sets.len())?;
         let Ordered { of, lookup } = self.order(hubs)?;
         let place = |Name(name): &Name| {
             let unknown = || format!("\"{name}\" is not among the {} vertices of the model", of.names.len());

@@ -9,7 +9,7 @@ use megagrid_training::lda::TopicModel;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::questions::{Answers, checked, checked_number, parsed, ten};
+use crate::questions::{Answers, checked_number, checked_together, parsed, ten};
 use crate::{Error, Refusal};
 
 /// Topics, whose words are found by name.
@@ -56,8 +56,8 @@ impl OfTopics {
 
     fn topics(&self, body: &[u8]) -> Result<Value, Refusal> {
         let OfTexts { texts, number } = parsed(body)?;
-        checked("the number of texts", texts.len())?;
-        let number = checked_number(number)?;
+        let number = checked_number(number)?.min(self.model.counts.topics.totals.len());
+        checked_together("the number of texts", texts.len(), number)?;
         let bags: Vec<Vec<(u32, u32)>> = texts.iter().map(|text| self.bag(text)).collect();
         if let Some(at) = bags.iter().position(|bag| bag.is_empty()) {
             return Err(Refusal::Unknown(format!("text {} has no word that the model knows", at + 1)));
@@ -95,7 +95,9 @@ impl OfTopics {
         let Words { number } = parsed(body)?;
         let totals = &self.model.counts.topics.totals;
         let all = totals.iter().sum::<i64>().max(1) as f64;
-        let top = self.model.counts.top_words(checked_number(number)?);
+        let number = checked_number(number)?.min(self.words.len());
+        checked_together("the number of topics", totals.len(), number)?;
+        let top = self.model.counts.top_words(number);
         let topic = |(topic, words): (usize, Vec<(u32, u32)>)| {
             let words: Vec<_> = words.iter().map(|&(word, _)| self.words.name(word)).collect();
             json!({ "topic": topic, "share": totals[topic] as f64 / all, "words": words })

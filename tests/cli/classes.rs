@@ -185,8 +185,8 @@ fn classes_that_are_fitted_together_have_the_chances_of_a_softmax() {
     });
     assert!(together < apart, "{together}, and {apart} against the rest");
 
-    let updated = place.name("updated");
-    done(&["update", &model, &train, "--model", &updated, "-q"]);
+    let (updated, more) = (place.name("updated"), samples(&place, "more.libsvm", WORDS, 100));
+    done(&["update", &model, &more, "--model", &updated, "-q"]);
     assert_eq!(json(format!("{updated}/model.json"))["config"]["multinomial"], true);
     fails(&[&["launch", "-n", "2", "--"], &fit[..]].concat(), 2, &["--multinomial is for one process"]);
     fails(&[&fit[..], &["--calibrate"]].concat(), 2, &["--calibrate", "--multinomial"]);
@@ -214,4 +214,16 @@ fn what_cannot_be_told_apart_is_refused() {
     // Features that a model does not know count nothing.
     let unknown = place.file("unknown.libsvm", "99:1 100:2\n");
     assert_eq!(done(&["predict", &model, &unknown]).lines().count(), 2);
+}
+
+#[test]
+fn lines_of_json_name_classes_whatever_these_are_called() {
+    let place = Place::new();
+    let classes = ["lab\"a", "b\\", "c"];
+    let (train, model) = (samples(&place, "s.libsvm", classes, 90), place.name("model"));
+    done(&["blockpg", &train, "--model", &model, "-q"]);
+    for line in done(&["predict", &model, &train, "--json", "-"]).lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(classes.iter().all(|class| row[format!("probability_{class}")].is_number()), "{row}");
+    }
 }

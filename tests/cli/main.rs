@@ -40,6 +40,8 @@ mod recommend;
 mod records;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg(feature = "serve")]
+mod served;
 #[cfg(feature = "baselines")]
 mod servers;
 #[cfg(target_os = "linux")]

@@ -73,7 +73,7 @@ fn all_users_get_what_each_gets() {
             let one = listed(&done(&["recommend", &model, &user, "-n", "4", "--exclude", &ratings]));
             assert_eq!(all[&user], one, "{user}");
         }
-        let users = place.file("users.txt", "u7\n\nu3\nnobody\nu7\n");
+        let users = place.file("users.txt", "\u{feff}u7\n\nu3\nnobody\nu7\n");
         let ran = run(&["recommend", &model, "--users", &users, "-n", "4", "--exclude", &ratings]);
         assert_eq!(by_user(&ran.stdout), HashMap::from(["u7", "u3"].map(|user| (user.to_owned(), all[user].clone()))));
         assert_eq!(ran.stderr, "megagrid: 1 of 4 users are not in the model and were left out: nobody\n");
@@ -332,4 +332,38 @@ fn listings_are_there_as_json() {
     let shares = documents[0]["topics"].as_array().unwrap().iter().map(|topic| topic["share"].as_f64().unwrap());
     assert!((shares.sum::<f64>() - 1.0).abs() < 1e-5, "{documents:?}");
     fails(&["topics", "m", "--documents", "d", "--output", "o", "--json", "-"], 2, &["cannot be used with"]);
+}
+
+/// What a model is asked by is laid out as what it was trained on, unless it is said how.
+#[test]
+fn columns_are_those_of_the_training() {
+    let place = Place::new();
+    let lines = |of: &dyn Fn(u32, u32) -> String| -> String {
+        (0..60).filter(|n| n % 7 != 3).map(|n| of(n % 10, n / 10 + 20)).collect()
+    };
+    let plain = place.file("plain.csv", lines(&|user, item| format!("{user},{item},{}\n", 1 + (user + item) % 5)));
+    let turned = place.file("turned.tsv", lines(&|user, item| format!("{item}\t{user}\t{}\n", 1 + (user + item) % 5)));
+    let named = place.file("named.csv", lines(&|user, item| format!("{item},x,{user}\n")));
+    for algorithm in ["mf", "als"] {
+        let [model, other] = ["model", "other"].map(|name| place.name(&format!("{algorithm}-{name}")));
+        let fit = ["--dims", "2", "--iterations", "5", "-w", "1", "-q", "--model"];
+        done(&[&[algorithm, &turned, "--columns", "user=2,item=1"], &fit[..], &[&model]].concat());
+        done(&[&[algorithm, &plain], &fit[..], &[&other]].concat());
+        let same = |args: &[&str], more: &[&str], of: [&str; 2]| {
+            let [turned, plain] = [(&model, of[0], more), (&other, of[1], &[][..])]
+                .map(|(model, ratings, more)| done(&[&[args[0], model], &args[1..], &[ratings], more].concat()));
+            assert_eq!(turned, plain, "{algorithm} {args:?}");
+            assert!(turned.lines().count() > 5, "{turned}");
+        };
+        same(&["recommend", "--all", "-n", "6", "--exclude"], &[], [&turned, &plain]);
+        same(&["recommend", "--all", "-n", "6", "--exclude"], &["--columns", "user=3,item=1"], [&named, &plain]);
+        same(&["recommend", "-n", "6", "--fold-in"], &[], [&turned, &plain]);
+        same(&["predict"], &[], [&turned, &plain]);
+        same(&["predict"], &["--columns", "user=3,item=1"], [&named, &plain]);
+        if algorithm == "mf" {
+            let [turned, plain] = [(&model, &turned), (&other, &plain)]
+                .map(|(model, ratings)| done(&["predict", model, ratings, "--quality"]));
+            assert_eq!(turned, plain);
+        }
+    }
 }

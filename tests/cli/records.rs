@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+#[cfg(unix)]
+use std::process::{Command, Stdio};
+
 use crate::{Place, done, fails, json};
 
 fn has(value: &Value, fields: &[&str]) {
@@ -179,4 +182,27 @@ fn test_errors_obey_the_vector_level() {
     for level in megagrid_stages::simd::Level::available() {
         assert!((rmse(level.name()) / plain - 1.0).abs() < 1e-4, "{}", level.name());
     }
+}
+
+/// What a run leaves does not depend on whether anybody reads what it says.
+#[cfg(unix)]
+#[test]
+fn models_and_records_are_written_where_nobody_reads_what_is_said() {
+    let place = Place::new();
+    let (ratings, record, model) = (place.ratings(), place.name("run.json"), place.name("model"));
+    let of = |args: &[&str]| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"));
+        let mut child = command.args(args).args(["--json", &record]).stdout(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{args:?}");
+        std::fs::remove_file(&record).unwrap();
+    };
+    let fit = [&ratings, "--dims", "4", "--iterations", "5", "-w", "1", "--model", &model];
+    of(&[&["mf"][..], &fit].concat());
+    assert!(place.path("model/model.json").exists());
+    of(&["update", &model, &ratings, "--data", &ratings]);
+    std::fs::remove_dir_all(&model).unwrap();
+    of(&[&["tune", "mf"][..], &fit, &["--tune", "step=0.05,0.1"]].concat());
+    assert!(place.path("model/model.json").exists());
+    of(&["compare", "mf", &ratings, "--systems", "megagrid", "--repeat", "1", "--iterations", "2"]);
 }

@@ -380,6 +380,7 @@ fn others_need_a_token() {
         ("Authorization: Bearer a secre\r\n", 401),
         ("Authorization: a secret\r\n", 401),
         ("Authorization: Bearer a secret\r\n", 200),
+        ("Authorization: bearer a secret\r\n", 200),
     ] {
         let (found, head, said) = server.send("POST", "/recommend", headers, question);
         assert_eq!(found, status, "{headers}: {said}");

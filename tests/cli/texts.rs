@@ -182,3 +182,25 @@ fn topics_are_found_of_bigrams_too() {
     let found = done(&["topics", &model, "--documents", &new]);
     assert_eq!(found.lines().count(), 1, "{found}");
 }
+
+/// Lines of two or three words are documents where the corpus was text, and not edges or counts.
+#[test]
+fn short_lines_are_documents_where_the_corpus_was_text() {
+    let place = Place::new();
+    let (texts, short) = (
+        place.file("texts.txt", "tea cup tea pot\nrye oat rye bread 3\n".repeat(20)),
+        place.file("short.txt", "tea cup\nrye oat\n"),
+    );
+    let (numbered, model, record) =
+        (place.file("numbered.txt", "tea cup 3\n"), place.name("model"), place.name("run.json"));
+    let fit =
+        ["lda", &texts, "-k", "2", "--iterations", "20", "--test", &short, "--model", &model, "-q", "--json", &record];
+    done(&fit);
+    assert!(json(&record)["result"]["metrics"]["test_perplexity"].is_number());
+    for (file, documents) in [(&short, 2), (&numbered, 1)] {
+        let [auto, text] = [&[][..], &["--format", "text"]]
+            .map(|more| done(&[&["topics", &model, "--documents", file, "--json", "-"], more].concat()));
+        assert_eq!((&auto, auto.lines().count()), (&text, documents), "{file}");
+    }
+    fails(&["lda", &short, "-k", "2"], 1, &["short.txt", "say --format text if they are documents"]);
+}

@@ -102,7 +102,8 @@ fn documents_with_names_of_their_own_keep_them() {
         columns.into_iter().next().unwrap().1
     };
     assert_eq!(documents(), Column::Strings(vec!["a".to_owned(), "b".to_owned()].into()));
-    fails(&["update", &model, &old], 1, &["document a is in it already"]);
+    let again = place.file("again.jsonl", line("a", ["tea", "cup"]));
+    fails(&["update", &model, &again], 1, &["document a is in it already"]);
 }
 
 #[test]
@@ -256,4 +257,54 @@ fn an_update_that_is_interrupted_or_killed_leaves_a_whole_model() {
         assert_eq!(run(&["recommend", &model, "u1", "-n", "1"]).code, Some(0), "killed after {} ms", 5 * wait);
         assert_eq!(place.files(&model).len(), before.len());
     }
+}
+
+/// Hashed features that meet are one value of a sample: there are fewer than in the file.
+#[test]
+fn samples_of_hashed_features_arrive() {
+    let place = Place::new();
+    let line = |n: u32| format!("{} {}:1 {}:2 {}:1\n", n % 2, n % 7, 7 + n % 11, 18 + n % 13);
+    let of = |name: &str, numbers: std::ops::Range<u32>| place.file(name, numbers.map(line).collect::<String>());
+    let (old, new, model) = (of("old.libsvm", 0..100), of("new.libsvm", 100..120), place.name("clicks"));
+    done(&["blockpg", &old, "--hash-bits", "2", "--model", &model, "-q"]);
+    done(&["update", &model, &new, "-q"]);
+    let manifest = json(place.path("clicks/model.json"));
+    assert_eq!(manifest["data"]["left"], 120);
+    assert!(manifest["data"]["edges"].as_u64().unwrap() < 3 * 120, "{manifest}");
+}
+
+/// What an update reads again is named from anywhere.
+#[cfg(unix)]
+#[test]
+fn an_update_may_be_started_elsewhere() {
+    let place = Place::new();
+    place.file("links.txt", "1 2\n2 3\n3 1\n1 3\n");
+    place.file("new.txt", "2 1\n");
+    place.file("start.txt", "2\n");
+    let from = |directory: &std::path::Path, args: &[&str]| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"));
+        let done = command.args(args).current_dir(directory).output().unwrap();
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    from(&place.path(""), &["pagerank", "links.txt", "--restart", "start.txt", "--model", "ranks", "-q"]);
+    let elsewhere = place.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    // A file of the same name that is not meant.
+    fs::write(elsewhere.join("start.txt"), "3\n").unwrap();
+    from(&elsewhere, &["update", "../ranks", "../new.txt", "-q", "--model", "../updated"]);
+    from(&place.path(""), &["update", "ranks", "new.txt", "-q"]);
+    let [here, there] = ["ranks", "updated"].map(|model| {
+        let mut files = place.files(&place.name(model));
+        files.remove("model.json");
+        files
+    });
+    assert!(!here.is_empty() && here == there);
+    // What was trained on counts once.
+    let again = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+        .args(["update", "ranks", "links.txt"])
+        .current_dir(place.path(""))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&again.stderr);
+    assert!(again.status.code() == Some(1) && said.contains("would count twice"), "{said}");
 }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use megagrid_datasets::cache::{Cache, EdgeData};
-use megagrid_datasets::{Dataset, Edges, Format, Layout, Prepared, Readers, Roles, Summary, is_pipe, read_ratings};
+use megagrid_datasets::{
+    Dataset, Edges, Format, Layout, Prepared, Readers, Role, Roles, Summary, is_pipe, read_ratings,
+};
 use megagrid_partition::EdgeSource;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -155,8 +157,10 @@ impl Source {
 
     /// Takes text of two columns for pairs of users and items, which are ratings of 1, unless it is said what it is.
     pub(crate) fn take_pairs(&mut self) {
-        if self.format.is_none() && self.columns.is_none() && matches!(Format::detect(&self.input), Ok(Format::Edges)) {
-            self.columns = Some(Roles::of_pairs());
+        let says = |role| self.columns.as_ref().is_some_and(|roles| roles.has(role));
+        let may_be = self.format.is_none() && !says(Role::Rating) && !says(Role::Time);
+        if may_be && matches!(Format::detect(&self.input), Ok(Format::Edges)) {
+            self.columns = Some(self.columns.take().unwrap_or_default().only_pairs());
         }
     }
 
@@ -255,19 +259,37 @@ pub fn is_cache(path: &Path, format: Option<Format>) -> Result<bool, Error> {
 ///
 /// # Errors
 /// An input that cannot be read.
-pub fn plain_ratings(path: &Path) -> Result<Dataset<f32>, Error> {
-    Ok(if is_cache(path, None)? { Cache::open(path)?.to_dataset()? } else { read_ratings(path, None)? })
+pub fn plain_ratings(source: &Source) -> Result<Dataset<f32>, Error> {
+    let path = &source.input;
+    Ok(match is_cache(path, source.format)? {
+        true => Cache::open(path)?.to_dataset()?,
+        false => read_ratings(path, source.layout())?,
+    })
 }
 
 /// Reads the same, or pairs of users and items, which are ratings of 1.
 ///
 /// # Errors
 /// As [`plain_ratings`].
-pub fn plain_feedback(path: &Path) -> Result<Dataset<f32>, Error> {
-    match Format::detect(path) {
-        Ok(Format::Edges) => Ok(read_ratings(path, Layout { roles: Roles::of_pairs(), ..Layout::default() })?),
-        _ => plain_ratings(path),
+pub fn plain_feedback(mut source: Source) -> Result<Dataset<f32>, Error> {
+    source.take_pairs();
+    plain_ratings(&source)
+}
+
+/// Reads pairs of users and items, which may have ratings or not.
+///
+/// # Errors
+/// As [`plain_ratings`].
+pub fn plain_pairs(mut source: Source) -> Result<Dataset<f32>, Error> {
+    let format = match source.format {
+        Some(format) => format,
+        None => Format::detect(&source.input)?,
+    };
+    // The others say themselves what they have.
+    if !matches!(format, Format::Cache | Format::MatrixMarket) {
+        source.columns = Some(source.columns.unwrap_or_default().only_pairs());
     }
+    plain_ratings(&source)
 }
 
 /// Opens a cache.

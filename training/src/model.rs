@@ -122,7 +122,7 @@ impl Manifest {
             kind: kind.to_owned(),
             version: VERSION,
             megagrid: env!("CARGO_PKG_VERSION").to_owned(),
-            config: with_whole_path(&record.config),
+            config: with_whole_paths(&record.config),
             shapes: serde_json::Map::new(),
             mean: 0.0,
             range: None,
@@ -155,11 +155,20 @@ impl Manifest {
     }
 }
 
-/// Returns options that name the input from anywhere: an update may be started in another directory.
-fn with_whole_path(config: &serde_json::Value) -> serde_json::Value {
+/// Options that name a file which an update reads again.
+const FILES: [&str; 4] = ["input", "restart", "restart_sets", STOP_WORDS];
+/// That which may also be the name of a list.
+const STOP_WORDS: &str = "stop_words";
+
+/// Returns options that name files from anywhere: an update may be started in another directory.
+fn with_whole_paths(config: &serde_json::Value) -> serde_json::Value {
     let mut config = config.clone();
-    if let Some(serde_json::Value::String(input)) = config.get_mut("input") {
-        *input = whole_path(Path::new(input)).to_string_lossy().into_owned();
+    for name in FILES {
+        if let Some(serde_json::Value::String(path)) = config.get_mut(name)
+            && !(name == STOP_WORDS && ["none", "english"].contains(&path.as_str()))
+        {
+            *path = whole_path(Path::new(path)).to_string_lossy().into_owned();
+        }
     }
     config
 }
@@ -186,11 +195,12 @@ pub(crate) fn fill<M: Model>(model: &M, into: &Path, record: &Record, checksum: 
     fs::write(&path, text + "\n").map_err(Error::io(&path))
 }
 
-/// Returns what a model is called: the last part of its directory.
+/// Returns what a model is called: the last part of its directory, also where that is a link to another.
 #[must_use]
 pub fn name(directory: &Path) -> String {
-    let whole = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
-    whole.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned())
+    let of = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let of_whole = || directory.canonicalize().ok().and_then(|whole| of(&whole));
+    of(directory).or_else(of_whole).unwrap_or_else(|| "model".to_owned())
 }
 
 /// Returns the file of a model's directory that says what it is.

@@ -128,7 +128,14 @@ impl<M: Model> Stopping<M> {
         fs::create_dir_all(directory).map_err(Error::io(directory))?;
         if let Some((of, model)) = self.model.as_ref().filter(|(of, _)| *of != iterations) {
             let path = place(directory, *of);
-            if !path.exists() {
+            // What is there may be of a run that went on otherwise and was killed before its checkpoint.
+            let value = self.best().map(|best| best.value);
+            let is_kept =
+                path.exists() && kept(directory)?.iter().any(|one| one.iteration == *of && Some(one.value) == value);
+            if !is_kept {
+                if path.exists() {
+                    fs::remove_dir_all(&path).map_err(Error::io(&path))?;
+                }
                 model::save(model, &path, record, 0)?;
             }
         }
@@ -157,19 +164,26 @@ impl<M: Model> Stopping<M> {
         (iterations, since): (u64, u64),
         here: impl FnOnce() -> Result<M, Error>,
     ) -> Result<(), Error> {
-        let path = directory.join(FILE);
-        if self.patience == 0 || !path.exists() {
+        if self.patience == 0 {
             return Ok(());
         }
-        let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
-        let all: Vec<Evaluation> = serde_json::from_str(&text).map_err(Error::json(path.display()))?;
-        self.evaluations = all.into_iter().filter(|one| one.iteration <= iterations).collect();
+        self.evaluations = kept(directory)?.into_iter().filter(|one| one.iteration <= iterations).collect();
         self.since = since;
         let best = self.best().map(|best| best.iteration);
         let read = |of| if of == iterations { here() } else { Ok(model::load(&place(directory, of))?.0) };
         self.model = best.map(|of| Ok::<_, Error>((of, read(of)?))).transpose()?;
         Ok(())
     }
+}
+
+/// Returns the evaluations that were kept beside checkpoints; none where there were none.
+fn kept(directory: &Path) -> Result<Vec<Evaluation>, Error> {
+    let path = directory.join(FILE);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+    serde_json::from_str(&text).map_err(Error::json(path.display()))
 }
 
 fn place(directory: &Path, iteration: u64) -> PathBuf {

@@ -213,9 +213,16 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
     let (before, was_held_out) = (all.len(), HELD_OUT.iter().any(|name| !manifest.option::<Value>(name).is_null()));
     // The constant feature of an intercept stands in no file.
     let constant = if manifest.option("intercept") { manifest.data.left } else { 0 };
-    let expected = (!was_held_out).then_some((before, manifest.data.edges.saturating_sub(constant)));
+    // Where features are hashed, values of a sample that fall on one are one.
+    let is_counted = !was_held_out && manifest.option::<Value>("hash_bits").is_null();
+    let expected = is_counted.then_some((before, manifest.data.edges.saturating_sub(constant)));
     let removed = changes.removed.as_deref().map(|path| Change::Remove(whole_path(path)));
     let added = changes.added.as_deref().map(|path| Change::Add(whole_path(path)));
+    let is_input = |path: &&Path| changes.data.is_none() && !was_pipe(path) && **path == *whole_path(&input);
+    if let Some(path) = added.as_ref().map(Change::path).filter(is_input) {
+        let problem = "is what the model was trained on, which would count twice; name a file with the new data only";
+        return Err(Error::invalid(path, problem));
+    }
     for change in removed.into_iter().chain(added) {
         if !was_pipe(change.path()) && all.iter().any(|before| before.change == change) {
             let problem = "the model was updated with this file already; keep each day's file, since later updates may read it again, \

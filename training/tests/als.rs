@@ -5,7 +5,7 @@ use megagrid_datasets::{Dataset, Dictionary, Share};
 use megagrid_partition::{EdgeList, SplitMix};
 use megagrid_training::als::{AlsOptions, Feedback, FeedbackOptions, ImplicitFactorization, Recommender};
 use megagrid_training::mf::{Holdout, Ratings};
-use megagrid_training::{Job, Options, Processes, RunOptions, Trained, options as from_words, train};
+use megagrid_training::{Consistency, Job, Options, Processes, RunOptions, Trained, options as from_words, train};
 
 const USERS: usize = 70;
 const ITEMS: usize = 40;
@@ -222,7 +222,7 @@ fn the_objective_falls_where_dimensions_are_too_many() {
 }
 
 #[test]
-fn every_vector_level_and_slack_comes_to_the_same() {
+fn every_vector_level_comes_to_the_same() {
     use megagrid_stages::simd::Level;
     let expected = trained(all(feedback()), options(40, 16, 4), &on(1)).record.result.objective.unwrap();
     for level in Level::available() {
@@ -230,6 +230,43 @@ fn every_vector_level_and_slack_comes_to_the_same() {
         let found = trained(all(feedback()), options(40, 16, 4), &run).record.result.objective.unwrap();
         assert!((found - expected).abs() < 1e-6 * expected, "{level}: {found}, not {expected}");
     }
+}
+
+/// A log has a line each time: its pairs are those of the counts.
+#[test]
+fn feedback_on_a_pair_that_is_read_again_is_added_up() {
+    let mut counted = feedback();
+    counted.edges.data.iter_mut().for_each(|value| *value = value.ceil());
+    let mut log = Dataset {
+        edges: EdgeList { data: Vec::new(), left: Vec::new(), right: Vec::new(), ..counted.edges.clone() },
+        ..counted.clone()
+    };
+    let pairs = counted.edges.left.iter().zip(&counted.edges.right).zip(&counted.edges.data);
+    for round in 0..2 {
+        for ((&user, &item), _) in pairs.clone().filter(|(_, value)| **value > round as f32) {
+            log.edges.push(user, item, 1.0);
+        }
+    }
+    assert!(log.edges.num_edges() > counted.edges.data.iter().filter(|value| **value > 0.0).count());
+    let objective = |of: Trained<ImplicitFactorization>| of.record.result.objective.unwrap();
+    let expected = objective(trained(all(counted), options(20, 16, 3), &on(1)));
+    for workers in [1, 2] {
+        let found = objective(trained(all(log.clone()), options(20, 16, 3), &on(workers)));
+        assert!((found - expected).abs() < 1e-6 * expected, "{workers} workers: {found}, not {expected}");
+        let above = Feedback::new(Ratings::new(log.clone(), None, 1).unwrap(), Some(0.5)).unwrap();
+        let found = objective(trained(above, options(20, 16, 3), &on(workers)));
+        assert!((found - expected).abs() < 1e-6 * expected, "{workers} workers, above a bound: {found}");
+    }
+}
+
+#[test]
+fn users_and_items_that_take_turns_have_no_slack() {
+    let run = RunOptions { consistency: Consistency::Async, ..on(2) };
+    let processes = Processes::default();
+    let job =
+        Job::<ImplicitFactorization>::new(all(feedback()), serde_json::json!({}), options(20, 16, 3), &run, &processes);
+    let refused = job.and_then(|job| train(job, &processes, &())).err().map(|error| error.to_string());
+    assert!(refused.as_deref().is_some_and(|error| error.contains("leave out --consistency")), "{refused:?}");
 }
 
 #[test]

@@ -18,6 +18,6 @@ impl Trains for ImplicitFactorization {
   megagrid als plays.csv --dims 64 --holdout-per-user 1 --ranking 20 --model songs
   megagrid als plays.tsv --columns time=4 --holdout-last 1 --half-life 180d
   megagrid als ratings.csv --ratings-above 3.5 --holdout-users 0.1
-  megagrid recommend songs 196 --ratings plays.csv";
+  megagrid recommend songs 196 --exclude plays.csv";
     const TUNED_ITERATIONS: Option<&'static str> = Some("20");
 }

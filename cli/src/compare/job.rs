@@ -6,7 +6,7 @@ use megagrid_baselines::{Error, Finish, Report, Run, System, apps, list_by};
 use megagrid_engine::Batches;
 use megagrid_geeps::apps::factorization as geeps;
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
-use megagrid_training::als::{FeedbackOptions, ImplicitFactorization};
+use megagrid_training::als::ImplicitFactorization;
 use megagrid_training::blockpg::Regression;
 use megagrid_training::lda::{PriorChoice, Sampler, TopicModels};
 use megagrid_training::mf::{FactorOptions, Factorization, Gradient, Optimizer, RatingOptions};
@@ -221,10 +221,9 @@ impl Comparable for ImplicitFactorization {
     }
 
     fn lay_out(job: Job<Self>) -> anyhow::Result<Laid> {
-        let all = by_left(&job.data.ratings.edges)?;
+        let all = by_left(&job.data)?;
         let mut feedback = EdgeList { left: Vec::new(), right: Vec::new(), data: Vec::new(), ..all };
-        for ((&user, &item), &rating) in all.left.iter().zip(&all.right).zip(&all.data) {
-            let value = FeedbackOptions::feedback(job.data.above, rating);
+        for ((&user, &item), &value) in all.left.iter().zip(&all.right).zip(&all.data) {
             if value > 0.0 {
                 feedback.push(user, item, value);
             }

@@ -21,6 +21,8 @@ use crate::progress::{self, Progress};
 const BOTH: [Side; 2] = [Side::Left, Side::Right];
 /// The ending of the directory that holds what was planted.
 const TRUTH: &str = "truth";
+/// The file of it that says what was planted.
+const TRUTH_FILE: &str = "truth.json";
 /// Endings that say what the text would not be.
 const MISLEADING: [&str; 6] = ["gz", "zst", "zstd", "mtx", "parquet", TRUTH];
 
@@ -88,10 +90,23 @@ impl<'a> Places<'a> {
         let truth = M::PLANTED.then(|| output.with_extension(TRUTH));
         let beside = if is_cache_name(output) { None } else { M::beside(output) };
         let places = Self { output, truth, beside };
+        places.remove_unfinished()?;
         for place in [Some(output), places.truth.as_deref(), places.beside.as_deref()].into_iter().flatten() {
             check_target(place)?;
         }
         Ok(places)
+    }
+
+    /// Removes what an interrupted command left: a truth without its data set.
+    fn remove_unfinished(&self) -> anyhow::Result<()> {
+        let Some(truth) = self.truth.as_ref().filter(|truth| truth.join(TRUTH_FILE).exists()) else { return Ok(()) };
+        if !self.output.exists() {
+            fs::remove_dir_all(truth).with_context(|| truth.display().to_string())?;
+            if let Some(beside) = self.beside.as_ref().filter(|beside| beside.exists()) {
+                fs::remove_file(beside).with_context(|| beside.display().to_string())?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes everything, the data set last: where it is, the rest is too.
@@ -116,7 +131,7 @@ impl<'a> Places<'a> {
 fn write_truth<M: Made>(made: &M, settings: &impl Serialize, directory: &Path) -> anyhow::Result<()> {
     let planted = made.write_truth(directory)?;
     let truth = megagrid_training::join([json!({ "kind": M::KIND }), serde_json::to_value(settings)?, planted]);
-    let path = directory.join("truth.json");
+    let path = directory.join(TRUTH_FILE);
     fs::write(&path, serde_json::to_string_pretty(&truth)? + "\n").with_context(|| path.display().to_string())
 }
 

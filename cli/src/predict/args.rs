@@ -30,7 +30,8 @@ pub struct Args {
     /// squared error and mean absolute error by the ratings of pairs.
     #[arg(long, conflicts_with = "output")]
     pub quality: bool,
-    /// Columns of a table of samples: text=COLUMN, and label=COLUMN for --quality [default: those that the model was trained on].
+    /// Columns of a table: text=COLUMN of samples, and label=COLUMN for --quality; user=COLUMN,item=COLUMN of pairs, and rating=COLUMN for
+    /// --quality [default: those that the model was trained on].
     #[arg(long, value_name = "ROLE=COLUMN,...")]
     pub columns: Option<Roles>,
     /// Leave predictions outside the range of the ratings as they are (mf).

@@ -18,8 +18,5 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if is_linear && args.no_clip {
         return Err(usage("--no-clip is for ratings; probabilities have their range"));
     }
-    if !is_linear && args.columns.is_some() {
-        return Err(usage("--columns is for samples, and the model predicts pairs"));
-    }
     if is_linear { samples::run(args) } else { pairs::run(args) }
 }

@@ -1,12 +1,12 @@
 //! The ratings, or scores, of pairs of a user and an item.
 
-use std::path::Path;
-
 use megagrid_datasets::output::Column;
-use megagrid_datasets::{Dictionary, Format, read_graph};
+use megagrid_datasets::{Dictionary, Format};
 use megagrid_partition::Side;
 use megagrid_training::als::Recommender;
-use megagrid_training::{Error, Model, input};
+use megagrid_training::input::{Source, plain_pairs, plain_ratings};
+use megagrid_training::model::Manifest;
+use megagrid_training::{Error, Model};
 use rayon::prelude::*;
 
 use super::args::Args;
@@ -17,25 +17,24 @@ use crate::rows::{ROWS, named};
 
 /// Pairs in the order of the input.
 struct Pairs {
-    /// Each with its rating, which is 0 where there are none.
+    /// Each with its rating, which is anything where that is not asked for.
     pairs: Vec<(u32, u32, f32)>,
     names: [Dictionary; 2],
-    has_ratings: bool,
 }
 
 impl Pairs {
-    fn read(path: &Path) -> anyhow::Result<Self> {
-        if Format::detect(path)? == Format::Edges {
-            let data = read_graph(path, Some(Format::Edges))?;
-            let pairs = data.edges.left.iter().zip(&data.edges.right).map(|(&user, &item)| (user, item, 0.0)).collect();
-            let names = [data.left_names.clone(), data.right_names().clone()];
-            return Ok(Self { pairs, names, has_ratings: false });
+    fn read(args: &Args, manifest: &Manifest) -> anyhow::Result<Self> {
+        let mut source = Source::as_trained(&args.input, &manifest.config);
+        source.columns = args.columns.clone().or(source.columns);
+        if args.quality && source.columns.is_none() && Format::detect(&args.input)? == Format::Edges {
+            let problem = "pairs without ratings; for --quality each needs one, in a third column";
+            return Err(Error::invalid(&args.input, problem).into());
         }
-        let data = input::plain_ratings(path)?;
+        let data = if args.quality { plain_ratings(&source)? } else { plain_pairs(source)? };
         let ends = data.edges.left.iter().zip(&data.edges.right).zip(&data.edges.data);
         let pairs = ends.map(|((&user, &item), &rating)| (user, item, rating)).collect();
         let names = [data.left_names.clone(), data.right_names().clone()];
-        Ok(Self { pairs, names, has_ratings: true })
+        Ok(Self { pairs, names })
     }
 }
 
@@ -49,11 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.no_clip {
         factors = unclipped(factors, &manifest)?;
     }
-    let Pairs { pairs, names, has_ratings } = Pairs::read(&args.input)?;
-    if args.quality && !has_ratings {
-        let problem = "pairs without ratings; for --quality each needs one, in a third column";
-        return Err(Error::invalid(&args.input, problem).into());
-    }
+    let Pairs { pairs, names } = Pairs::read(args, &manifest)?;
     let [users, items] = [Side::Left, Side::Right].map(|side| {
         let known = factors.names.get(side)?;
         Ok::<_, Error>(names[side as usize].translate(&known))

@@ -4,6 +4,8 @@ use super::plot::{escape, precise};
 use super::subject::Subject;
 use megagrid_training::record::{Trial, Tuning};
 
+use crate::tune::title;
+
 /// Makes the section; empty unless a run was tuned.
 pub fn section(subjects: &[Subject<'_>]) -> String {
     subjects.iter().filter_map(|subject| subject.shown().tuning.as_ref()).map(of_run).collect()
@@ -13,11 +15,12 @@ fn of_run(tuning: &Tuning) -> String {
     let Tuning { part, seconds, searcher, command, most_branches, .. } = tuning;
     let told = format!(
         "<p>{} trials by {}, {:.0} % of the run and {:.2} s; at most {most_branches} branches at a time. \
-         The same without trials:</p><pre>{}</pre>",
+         A command for {}:</p><pre>{}</pre>",
         tuning.trials.len(),
         escape(searcher),
         100.0 * part,
         seconds,
+        title(tuning),
         escape(command)
     );
     let stalled = stalled(tuning);

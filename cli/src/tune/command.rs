@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::{Args as _, Command};
+use megagrid_training::record::Tuning;
 use megagrid_training::{Consistency, RunOptions, json};
 use serde_json::Value;
 
@@ -24,15 +25,25 @@ pub fn without_trials<A: Trains>(args: &Args<A>, options: &A::Options, run: &Run
         line.option("consistency", &json(&run.consistency)?);
         line.option("slack", &run.slack.map_or(Value::Null, Value::from));
     }
+    if run.strategy != usual.common.run.strategy {
+        line.option("strategy", &json(&run.strategy)?);
+    }
     let Common { run: given, cache, json, report, .. } = &args.common;
     let seed = if run.seed == usual.common.run.seed { Value::Null } else { run.seed.into() };
     line.option("seed", &seed);
+    let every = Some(given.evaluate_every).filter(|every| *every > 0);
+    line.option("evaluate_every", &every.map_or(Value::Null, Value::from));
     line.option("patience", &given.patience.map_or(Value::Null, Value::from));
     line.option("vector", &given.vector.map_or(Value::Null, |level| level.name().into()));
-    for (name, file) in [("cache", cache), ("json", json), ("report", report)] {
+    for (name, file) in [("from", &given.from), ("cache", cache), ("json", json), ("report", report)] {
         line.option(name, &file.as_deref().map_or(Value::Null, |path: &Path| path.to_string_lossy().into()));
     }
     Ok(line.0.join(" "))
+}
+
+/// Says what the command line of a tuned run makes: it has one setting, and the run may have had several.
+pub fn title(tuning: &Tuning) -> &'static str {
+    if tuning.settings.len() > 1 { "the first setting without trials" } else { "the same without trials" }
 }
 
 /// Words of a command line.

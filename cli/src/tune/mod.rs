@@ -3,6 +3,8 @@
 mod command;
 mod view;
 
+pub use command::title;
+
 use clap::ArgMatches;
 use megagrid_training::record::Tuning;
 use megagrid_training::tune::{TuneOptions, Tuned, tune};
@@ -102,6 +104,6 @@ fn summary(tuning: &Tuning) -> String {
     for (after, setting) in &tuning.settings {
         text.push_str(&format!("  after {after} iterations: {setting}\n"));
     }
-    text.push_str(&format!("  the same without trials: {}\n", tuning.command));
+    text.push_str(&format!("  {}: {}\n", command::title(tuning), tuning.command));
     text
 }

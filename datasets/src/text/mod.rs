@@ -26,6 +26,10 @@ pub(crate) use plain::{next_line, plain_lines};
 pub(crate) use quotes::paired;
 pub(crate) use windows::{Lines, Text};
 
+use std::path::Path;
+
+use crate::Error;
+
 /// Bytes of text that are parsed at a time.
 pub(crate) const WINDOW_BYTES: usize = 4 << 20;
 
@@ -34,6 +38,18 @@ const CHUNK_BYTES: usize = 1 << 18;
 
 /// The longest line that is accepted. A file without line ends would otherwise fill the memory.
 const MAX_LINE_BYTES: usize = 1 << 30;
+
+/// Reads a small text, of names or numbers, without the mark of its byte order that it may begin with.
+///
+/// # Errors
+/// One that cannot be read or is not UTF-8.
+pub fn read_text(path: &Path) -> Result<String, Error> {
+    let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
+}
 
 /// Says that a line is longer than that.
 fn too_long() -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use megagrid_datasets::output::{Column, write_table};
 use megagrid_datasets::{
-    Corpus, Dataset, Error, Format, Layout, Readers, load_ratings_with, parse_graph, parse_ratings, read_corpus,
+    Corpus, Dataset, Error, Format, Layout, Readers, Roles, load_ratings_with, parse_graph, parse_ratings, read_corpus,
     read_graph, read_ratings,
 };
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
@@ -17,7 +17,8 @@ use proptest::prelude::*;
 use crate::together::together;
 
 fn layout(format: Option<Format>, roles: &str) -> Layout {
-    Layout { format, roles: roles.parse().unwrap(), undirected: false }
+    let roles = if roles.is_empty() { Roles::default() } else { roles.parse().unwrap() };
+    Layout { format, roles, undirected: false }
 }
 
 /// Ids of all kinds, with what quotes are for.
@@ -269,6 +270,36 @@ fn what_is_wrong_with_a_table_is_told() {
         let said = error(text, roles);
         assert!(said.contains(expected), "{said}");
     }
+    // Of a header that names both ends the number is neither of them, and no end is a time.
+    for (text, expected) in [
+        ("id,user_id,item_id,stars\n99,501,20,5\n98,502,30,4\n", "no column is called rating"),
+        ("review,user,item\n5,501,20\n4,502,30\n", "no column is called rating"),
+        ("timestamp,who,film,rating\n881,5,6,3\n882,5,7,4\n", "column 1 would hold ids, and is called a time"),
+        ("user item rating\n1 501 20 3\n2 502 30 4\n", "have one more, which numbers them"),
+    ] {
+        let said = error(text, "");
+        assert!(said.contains(expected), "{text}: {said}");
+    }
+    let read =
+        |text: &str, roles: &str| read_ratings(written(text).path(), layout(Some(Format::Ratings), roles)).unwrap();
+    let expected = read("501,20,5\n502,30,4\n", "");
+    for (text, roles) in [
+        ("id,user_id,item_id,stars\n99,501,20,5\n98,502,30,4\n", "rating=stars"),
+        ("timestamp,userId,movieId,rating\n881,501,20,5\n882,502,30,4\n", ""),
+        ("# user item rating timestamp\n501 20 5 881\n502 30 4 882\n", ""),
+        ("#user,item,rating\n501,20,5\n502,30,4\n", ""),
+        ("user,item,rating\n501,20,5,\n502,30,4,\n", ""),
+        ("timestamp,film,rating\n501,20,5\n502,30,4\n", "user=timestamp,item=film"),
+    ] {
+        assert_eq!(read(text, roles), expected, "{text}");
+    }
+    // What a comment quotes by half would take lines along.
+    let links = |text: &str| {
+        read_graph(written(text).path(), layout(Some(Format::Edges), "")).map(|read| read.edges.num_edges())
+    };
+    assert_eq!(links("1,2\n# a,\"b\"\n2,3\n").unwrap(), 2);
+    let said = links("1,2\n# a,\"b\n2,3\n3,1\n").unwrap_err().to_string();
+    assert!(said.contains(":2: comment: found") && said.contains("to be closed in its line"), "{said}");
     let file = written("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n");
     let said = read_ratings(file.path(), layout(None, "user=1")).unwrap_err();
     assert!(matches!(said, Error::Invalid { .. }) && said.to_string().contains("the format is mtx"), "{said}");

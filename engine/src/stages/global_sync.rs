@@ -49,6 +49,9 @@ impl<P: Program, G: GlobalSync<P>> RunStage<P> for RunGlobalSync<G> {
 
     fn receive(&self, globals: &Globals<P>, message: &Message) -> Result<(), Malformed> {
         let sums = bincode::deserialize(&message.body.bytes()).map_err(|_| Malformed)?;
+        if message.from as usize >= globals.workers() {
+            return Err(Malformed);
+        }
         globals.deposit(&*self.0, (message.number, u64::from(message.stage)), message.from as usize, sums);
         Ok(())
     }

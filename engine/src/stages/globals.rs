@@ -31,6 +31,11 @@ impl<P: Program> Globals<P> {
         Arc::clone(&lock(&self.state).current)
     }
 
+    /// Returns how many workers make a version.
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
+
     /// Replaces the current version, between iterations.
     pub fn set(&self, global: P::Global) {
         lock(&self.state).current = Arc::new(global);

@@ -1,6 +1,9 @@
 //! Feedback to train on: ratings that say how often or how long, or those above a bound.
 
-use megagrid_partition::{EdgeSource, Side};
+use std::io;
+use std::ops::Range;
+
+use megagrid_partition::{EdgeSource, Holders, Side};
 use serde::{Deserialize, Serialize};
 
 use super::half_life::HalfLife;
@@ -156,10 +159,67 @@ fn refused(ratings: &Ratings, is_bad: impl Fn(f32) -> bool) -> Error {
     })
 }
 
+/// Feedback by pairs: what was read of a pair again is added to its first edge, and nothing is left of it elsewhere, for a pair has
+/// one target.
+impl EdgeSource<f32> for Feedback {
+    fn num_edges(&self) -> usize {
+        self.ratings.edges.num_edges()
+    }
+
+    fn is_square(&self) -> bool {
+        self.ratings.edges.is_square()
+    }
+
+    fn offsets(&self, side: Side) -> &[u64] {
+        self.ratings.edges.offsets(side)
+    }
+
+    fn held_offsets(&self) -> &[u64] {
+        self.ratings.edges.held_offsets()
+    }
+
+    fn distribute(&self, holders: Holders<'_>) -> io::Result<()> {
+        self.ratings.edges.distribute(holders)
+    }
+
+    fn windows(&self) -> Vec<Range<usize>> {
+        self.ratings.edges.windows()
+    }
+
+    fn visit_rows(&self, side: Side, rows: Range<usize>, visit: &mut dyn FnMut(&[u32], &[f32])) -> io::Result<()> {
+        let offsets = if side == Side::Right { self.held_offsets() } else { self.offsets(side) };
+        self.ratings.edges.visit_rows(side, rows.clone(), &mut |others, values| {
+            let mut of_pairs: Vec<f32> =
+                values.iter().map(|&value| FeedbackOptions::feedback(self.above, value)).collect();
+            for row in rows.clone() {
+                let [begin, end] = [row, row + 1].map(|at| (offsets[at] - offsets[rows.start]) as usize);
+                add_to_first(&others[begin..end], &mut of_pairs[begin..end]);
+            }
+            visit(others, &of_pairs);
+        })
+    }
+
+    fn visit_ends(&self, rows: Range<usize>, visit: &mut dyn FnMut(&[u64])) -> io::Result<()> {
+        self.ratings.edges.visit_ends(rows, visit)
+    }
+}
+
+/// Adds the values of vertices that are equal, which follow each other, to the first of them.
+fn add_to_first(ids: &[u32], values: &mut [f32]) {
+    let mut first = 0;
+    for at in 1..ids.len() {
+        if ids[at] == ids[first] {
+            values[first] += std::mem::take(&mut values[at]);
+        } else {
+            first = at;
+        }
+    }
+}
+
 impl Data for Feedback {
     type Options = FeedbackOptions;
     const FIXED: &'static [&'static str] =
-        &["holdout", "holdout_per_user", "holdout_last", "holdout_users", "ratings_above", "half_life"];
+        &["test", "holdout", "holdout_per_user", "holdout_last", "holdout_users", "ratings_above", "half_life"];
 
     fn read(source: &mut Source, options: &FeedbackOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         let ranking = options.ratings.ranking.or(Some(RANKED));

@@ -10,7 +10,7 @@ use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::simd::Level;
 use megagrid_stages::{First, Left, Right, Sequence, Stages};
 
-use super::data::{Feedback, FeedbackOptions};
+use super::data::Feedback;
 use super::model::Recommender;
 use super::options::AlsOptions;
 use crate::algorithm::{Algorithm, Knob, MakeForm};
@@ -51,6 +51,16 @@ impl Algorithm for ImplicitFactorization {
         Ok(UpdatedOn::All)
     }
 
+    /// A worker that is ahead would take the Gramian of other factors than its neighbours'.
+    fn check_settings(_: &AlsOptions, settings: &Settings) -> Result<(), Error> {
+        match settings.slack {
+            Some(0) => Ok(()),
+            _ => Err(Error::option(
+                "users and items take turns, and each waits for the Gramian of all others: leave out --consistency and --slack",
+            )),
+        }
+    }
+
     #[inline(never)]
     fn form(_: &Feedback, _: &AlsOptions) -> MakeForm<Self> {
         form::<Alternating>
@@ -85,6 +95,7 @@ impl Trainer for Alternating {
     type Edge = f32;
 
     fn new(feedback: &Feedback, options: &AlsOptions, settings: &Settings) -> Result<Self, Error> {
+        ImplicitFactorization::check_settings(options, settings)?;
         let vertices = [Side::Left, Side::Right].map(|side| feedback.ratings.edges.num_vertices(side));
         Ok(Self { config: options.config(), vertices, level: settings.level, seed: settings.seed })
     }
@@ -94,7 +105,7 @@ impl Trainer for Alternating {
     }
 
     fn source<'d>(&'d self, feedback: &'d Feedback) -> Source<'d, f32, Als> {
-        Source::map(&feedback.ratings.edges, |&rating| FeedbackOptions::feedback(feedback.above, rating))
+        Source::map(feedback, |&feedback| feedback)
     }
 
     fn sequence(&self) -> Sequence<Als, impl Stages<Als>> {

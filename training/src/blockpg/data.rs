@@ -92,7 +92,7 @@ pub struct Samples {
 impl Data for Samples {
     type Options = SampleOptions;
     const FIXED: &'static [&'static str] =
-        &["holdout", "positive", "normalize", "intercept", "sample_weights", "class_weight"];
+        &["test", "holdout", "positive", "normalize", "intercept", "sample_weights", "class_weight"];
 
     fn read(source: &mut Source, options: &SampleOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         check_holdout(options.holdout)?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{Format, Layout, Readers, Samples, read_samples_with};
+use megagrid_datasets::{Format, Layout, Readers, Samples, read_samples_with, read_text};
 
 use crate::Error;
 use crate::input::{Changing, Source};
@@ -60,7 +60,7 @@ impl Changing for Samples {
 
 /// Reads one number a line.
 pub(super) fn read_weights(path: &Path, samples: usize) -> Result<Vec<f32>, Error> {
-    let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+    let text = read_text(path)?;
     let mut weights = Vec::with_capacity(samples);
     for (line, word) in (1..).zip(text.lines()) {
         match word.trim().parse::<f32>() {

@@ -119,6 +119,16 @@ impl NewDocuments {
     }
 }
 
+/// Returns the format of new documents where nothing is said: plain text where a model's documents were, unless the file says itself
+/// what it is. `None`: it is told by name and content.
+#[must_use]
+pub fn format_of_new(trained: Option<Format>, path: &Path) -> Option<Format> {
+    use Format::{BagOfWords, Cache, JsonLines, LdaC, MatrixMarket, Parquet};
+    let says = |format| matches!(format, BagOfWords | Cache | JsonLines | LdaC | MatrixMarket | Parquet);
+    let is_text = trained == Some(Format::Text) && !Format::detect(path).is_ok_and(says);
+    is_text.then_some(Format::Text)
+}
+
 /// Documents and their words.
 #[derive(Debug)]
 pub struct Documents {
@@ -199,7 +209,7 @@ impl Documents {
 
 impl Data for Documents {
     type Options = CorpusOptions;
-    const FIXED: &'static [&'static str] = &["holdout"];
+    const FIXED: &'static [&'static str] = &["test", "holdout"];
 
     fn read(source: &mut Source, options: &CorpusOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         let CorpusOptions { test, holdout, .. } = options;
@@ -214,11 +224,15 @@ impl Data for Documents {
         let format = source.format;
         room::check(source, 1)?;
         let path = &source.input;
+        if format == Some(Format::Edges) {
+            let problem = "a document has a line, and all of these have two fields, as edges have; say --format text if they are documents";
+            return Err(Error::invalid(path, problem));
+        }
         let is_cache = source.is_cache();
         how.begin(is_cache, *holdout)?;
         let test_set = |names: &Names| {
             let read = |path: &PathBuf| {
-                let same = Layout { format: None, ..layout.clone() };
+                let same = Layout { format: format_of_new(format, path), ..layout.clone() };
                 let advice = "none of its words is in the corpus";
                 NewDocuments::read(path, same, options.words.tokenizer(), &*names.get(Side::Right)?, advice)
             };

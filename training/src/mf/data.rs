@@ -247,7 +247,7 @@ impl Ratings {
 
 impl Data for Ratings {
     type Options = RatingOptions;
-    const FIXED: &'static [&'static str] = &HELD_OUT;
+    const FIXED: &'static [&'static str] = &["test", "holdout", "holdout_per_user", "holdout_last", "holdout_users"];
 
     fn read(source: &mut Source, options: &RatingOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         Self::read_from(source, options, how, None)

@@ -163,9 +163,10 @@ impl Start {
             item_biases: both(&old.item_biases, &new.item_biases, 1, &items, &item_ids),
             ..*new
         };
-        let earlier = before.range.filter(|_| !self.forgets_others);
-        let range = earlier.zip(now.range).map(|([a, b], [c, d])| [a.min(c), b.max(d)]);
-        Ok(Factors { model, names: Arc::new(Names::new(users, Some(items))), range: range.or(now.range), squares })
+        // The ratings of a model from before it had a range may be outside of those that are new.
+        let of_both = |[a, b]: [f32; 2]| now.range.map_or([a, b], |[c, d]| [a.min(c), b.max(d)]);
+        let range = if self.forgets_others { now.range } else { before.range.map(of_both) };
+        Ok(Factors { model, names: Arc::new(Names::new(users, Some(items))), range, squares })
     }
 }
 
