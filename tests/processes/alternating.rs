@@ -14,8 +14,8 @@ fn least_squares_are_the_same_in_every_shape() {
         for shape in SHAPES {
             let (objectives, factors) = run(shape, BSP);
             check(&objectives, &expected, 1e-4, shape);
-            let (found, expected) = (factors.iter().flatten(), rows.iter().flatten());
-            let furthest = found.zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            let pairs = factors.iter().flatten().zip(rows.iter().flatten());
+            let furthest = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(furthest < 1e-3, "{shape:?}: {furthest}");
             assert_eq!(factors, run(shape, BSP).1, "{shape:?}: a second run");
             check(&run(shape, (Some(2), false)).0[19..], &expected[19..], 1e-2, (shape, "with slack"));

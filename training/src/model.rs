@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn an_input_is_recorded_as_it_is_found_from_anywhere() {
-        let input = |path: &str| with_whole_path(&serde_json::json!({ "input": path }))["input"].clone();
+        let input = |path: &str| with_whole_paths(&serde_json::json!({ "input": path }))["input"].clone();
         let here = std::env::current_dir().unwrap().join("parts-*.csv");
         assert_eq!(input("parts-*.csv"), here.to_str().unwrap());
         assert_eq!(input("-"), "-");

@@ -48,7 +48,7 @@ fn als() -> AlsOptions {
 }
 
 fn mf() -> FactorOptions {
-    FactorOptions { dims: 4, iterations: 4, lambda: 0.05, ..FactorOptions::default() }
+    FactorOptions { dims: 4, iterations: 4, lambda: Some(0.05), ..FactorOptions::default() }
 }
 
 /// Minimizes Σ w (t − p·x)² + ρ |p|² by gradient descent, in double precision; a term is x, t and w.
@@ -167,7 +167,8 @@ fn ratings_place_them_at_the_minimum() {
             let item = item as usize;
             (all[item].clone(), f64::from(rating) - of_item(item), 1.0)
         };
-        let row = minimum(&known.iter().map(term).collect::<Vec<_>>(), f64::from(mf().lambda) * known.len() as f64);
+        let row =
+            minimum(&known.iter().map(term).collect::<Vec<_>>(), f64::from(mf().config().lambda) * known.len() as f64);
         let product = |item: &[f64]| row.iter().zip(item).map(|(p, q)| p * q).sum::<f64>();
         let scores: Vec<f64> = (0..).zip(&all).map(|(at, item)| of_item(at) + product(item)).collect();
         qualities.push(quality(&scores, &items(&known), &items(&test)));

@@ -30,7 +30,7 @@ fn ratings() -> Vec<String> {
 }
 
 fn desk() -> Desk<Factorization> {
-    Desk::new(FactorOptions { dims: 4, lambda: 0.02, ..FactorOptions::default() }, by_default::<RatingOptions>)
+    Desk::new(FactorOptions { dims: 4, lambda: Some(0.02), ..FactorOptions::default() }, by_default::<RatingOptions>)
 }
 
 fn rmse(factors: &Factors, test: &[String]) -> f64 {
