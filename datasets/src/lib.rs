@@ -82,7 +82,7 @@ pub use read::{
 pub use readers::Readers;
 pub use roles::{Role, Roles};
 pub use share::Share;
-pub use split::{split, split_by_user, split_users};
+pub use split::{Draw, split, split_by_user, split_users};
 pub use summary::Summary;
 pub use text::{files, input_bytes, is_pipe, read_text};
 pub use tokens::{Split, StopWords, Tokenizer};

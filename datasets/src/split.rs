@@ -38,6 +38,24 @@ pub fn split(ratings: &Dataset<f32>, holdout: f64, seed: u64) -> Result<(Dataset
     Ok((train, test))
 }
 
+/// How ratings of a user are drawn.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Draw<'t> {
+    /// When each rating was made: the latest are drawn.
+    pub times: Option<&'t [f64]>,
+    /// Only pairs of which a rating is above this count.
+    pub above: Option<f32>,
+    /// Decides what times do not.
+    pub seed: u64,
+}
+
+impl Draw<'_> {
+    /// Tells whether a pair with these ratings among all counts.
+    fn counts(&self, all: &[f32], of_pair: &[u32]) -> bool {
+        self.above.is_none_or(|bound| of_pair.iter().any(|&edge| all[edge as usize] > bound))
+    }
+}
+
 /// Splits off some ratings of each user: those that follow from the seed and the names of their two ends, or with times the latest,
 /// where the seed decides between equal ones. Users of whom none would be left keep theirs for training.
 ///
@@ -45,14 +63,9 @@ pub fn split(ratings: &Dataset<f32>, holdout: f64, seed: u64) -> Result<(Dataset
 ///
 /// # Errors
 /// Where no user has enough of them; a share out of range; times that are not as many as ratings; more than 2^32 - 1 ratings.
-pub fn split_by_user(
-    ratings: &Dataset<f32>,
-    share: Share,
-    times: Option<&[f64]>,
-    seed: u64,
-) -> Result<[Dataset<f32>; 2], Error> {
+pub fn split_by_user(ratings: &Dataset<f32>, share: Share, draw: Draw<'_>) -> Result<[Dataset<f32>; 2], Error> {
     share.check()?;
-    let edges = &ratings.edges;
+    let (edges, Draw { times, seed, .. }) = (&ratings.edges, draw);
     if let Some(times) = times.filter(|times| times.len() != edges.num_edges()) {
         return Err(Error::Times { times: times.len(), num_edges: edges.num_edges() });
     }
@@ -68,6 +81,7 @@ pub fn split_by_user(
             Pair { hash, time: times.map_or(0.0, time), edges }
         };
         let mut pairs: Vec<Pair<'_>> = items.chunk_by(|a, b| a == b).map(pair).collect();
+        pairs.retain(|pair| draw.counts(&ratings.edges.data, pair.edges));
         pairs.sort_by(|a, b| b.time.total_cmp(&a.time).then(a.hash.cmp(&b.hash)));
         pairs.truncate(share.of(pairs.len()));
         pairs.iter().flat_map(|pair| pair.edges.iter().copied()).collect::<Vec<u32>>()
@@ -129,13 +143,20 @@ pub fn split_users(
     ratings: &Dataset<f32>,
     users: Share,
     share: Share,
-    times: Option<&[f64]>,
-    seed: u64,
+    draw: Draw<'_>,
 ) -> Result<[Dataset<f32>; 3], Error> {
     users.check()?;
     share.check()?;
-    let hashes = hashes(&ratings.left_names, seed);
-    let num_items = each_user(&ratings.edges, |_, items, _| items.chunk_by(|a, b| a == b).count())?;
+    let (times, hashes) = (draw.times, hashes(&ratings.left_names, draw.seed));
+    let count = |_, items: &[u32], edges: &[u32]| {
+        let mut begin = 0;
+        let counts = |same: &[u32]| {
+            begin += same.len();
+            draw.counts(&ratings.edges.data, &edges[begin - same.len()..begin])
+        };
+        items.chunk_by(|a, b| a == b).map(counts).filter(|counts| *counts).count()
+    };
+    let num_items = each_user(&ratings.edges, count)?;
     let is_testable = |&user: &u32| share.of(num_items[user as usize]) > 0;
     let mut drawn: Vec<u32> = (0..ratings.edges.num_left as u32).filter(is_testable).collect();
     if drawn.is_empty() {
@@ -154,7 +175,7 @@ pub fn split_users(
         let of_kept = times.map(|times| times.iter().zip(&is_kept).filter(|(_, kept)| **kept).map(|(time, _)| *time));
         (ratings.clone().kept(&is_kept), of_kept.map(Iterator::collect::<Vec<f64>>))
     });
-    let [known, test] = split_by_user(&theirs.0, share, theirs.1.as_deref(), seed)?;
+    let [known, test] = split_by_user(&theirs.0, share, Draw { times: theirs.1.as_deref(), ..draw })?;
     Ok([others.0, known, test])
 }
 
@@ -217,8 +238,39 @@ mod tests {
         assert!(none.starts_with("no user has ratings of enough items to keep 19 of them"), "{none}");
     }
 
+    fn of(seed: u64) -> Draw<'static> {
+        Draw { seed, ..Draw::default() }
+    }
+
+    /// Of pairs with a rating above a bound as many are drawn as of a data set that has these only.
+    #[test]
+    fn what_does_not_count_is_not_drawn_and_counts_for_nobody() {
+        let (ratings, _) = timed(3);
+        let draw = Draw { above: Some(1.5), ..of(4) };
+        let is_high: Vec<bool> = {
+            let pairs: BTreeSet<(u32, u32)> =
+                named_ends(&ratings).filter(|edge| edge.2 > 1.5).map(|edge| (edge.0, edge.1)).collect();
+            named_ends(&ratings).map(|edge| pairs.contains(&(edge.0, edge.1))).collect()
+        };
+        let [high, _] = parts(&ratings, &is_high.iter().map(|high| !high).collect::<Vec<_>>());
+        for share in [Share::Number(2), Share::Part(0.3)] {
+            let expected = split_by_user(&high, share, of(4)).unwrap()[1].clone();
+            let [train, test] = split_by_user(&ratings, share, draw).unwrap();
+            assert_eq!(test.edges, expected.edges, "{share}");
+            assert_eq!(train.edges.num_edges() + test.edges.num_edges(), ratings.edges.num_edges());
+            let [_, _, tested] = split_users(&ratings, Share::Number(5), share, draw).unwrap();
+            let [_, _, of_high] = split_users(&high, Share::Number(5), share, of(4)).unwrap();
+            assert_eq!(BTreeSet::from_iter(named(&tested)), BTreeSet::from_iter(named(&of_high)), "{share}");
+        }
+    }
+
+    fn named_ends(ratings: &Dataset<f32>) -> impl Iterator<Item = (u32, u32, f32)> {
+        let EdgeList { left, right, data, .. } = &ratings.edges;
+        left.iter().zip(right).zip(data).map(|((&user, &item), &rating)| (user, item, rating))
+    }
+
     fn by_user(ratings: &Dataset<f32>, share: Share, seed: u64) -> Result<[Dataset<f32>; 2], Error> {
-        split_by_user(ratings, share, None, seed)
+        split_by_user(ratings, share, Draw { seed, ..Draw::default() })
     }
 
     /// Ratings of some users, at times among which there are equal ones; some pairs are there twice.
@@ -237,7 +289,8 @@ mod tests {
             part.edges.left.iter().copied().zip(part.edges.right.iter().copied()).collect()
         };
         for share in [Share::Number(1), Share::Number(4), Share::Part(0.3)] {
-            let [train, test] = split_by_user(&ratings, share, Some(&times), 1).unwrap();
+            let [train, test] =
+                split_by_user(&ratings, share, Draw { times: Some(&times), seed: 1, above: None }).unwrap();
             assert_eq!(train.edges.num_edges() + test.edges.num_edges(), 400);
             let (train, test) = (pairs(&train), pairs(&test));
             assert!(train.is_disjoint(&test), "ratings of a pair stay together");
@@ -267,7 +320,9 @@ mod tests {
                 assert!(last_known <= first_kept);
             }
         }
-        let error = split_by_user(&ratings, Share::Number(1), Some(&times[1..]), 1).unwrap_err().to_string();
+        let error = split_by_user(&ratings, Share::Number(1), Draw { times: Some(&times[1..]), seed: 1, above: None })
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("399 times of 400 ratings"), "{error}");
     }
 
@@ -276,7 +331,8 @@ mod tests {
         let (ratings, times) = timed(5);
         let users = |part: &Dataset<f32>| named(part).into_iter().map(|(user, ..)| user).collect::<BTreeSet<_>>();
         for (of_users, times) in [(Share::Number(7), None), (Share::Part(0.2), Some(&times[..]))] {
-            let [train, known, test] = split_users(&ratings, of_users, Share::Part(0.25), times, 9).unwrap();
+            let [train, known, test] =
+                split_users(&ratings, of_users, Share::Part(0.25), Draw { times, seed: 9, above: None }).unwrap();
             let expected = if times.is_some() { ratings.edges.num_left / 5 } else { 7 };
             assert!(users(&train).is_disjoint(&users(&known)));
             assert_eq!((users(&known).len(), train.left_names.len()), (expected, ratings.edges.num_left - expected));
@@ -291,10 +347,12 @@ mod tests {
                 times.iter().zip(&theirs).filter(|(_, of)| **of).map(|(time, _)| *time).collect::<Vec<f64>>()
             });
             let theirs = ratings.clone().kept(&theirs);
-            let [_, expected] = split_by_user(&theirs, Share::Part(0.25), of_them.as_deref(), 9).unwrap();
+            let [_, expected] =
+                split_by_user(&theirs, Share::Part(0.25), Draw { times: of_them.as_deref(), seed: 9, above: None })
+                    .unwrap();
             assert_eq!(named(&test), named(&expected));
         }
-        let error = split_users(&ratings, Share::Number(30), Share::Number(1), None, 1).unwrap_err().to_string();
+        let error = split_users(&ratings, Share::Number(30), Share::Number(1), of(1)).unwrap_err().to_string();
         assert!(error.starts_with("30 of 30 users leaves none"), "{error}");
     }
 
@@ -306,11 +364,11 @@ mod tests {
         let ratings = parse_ratings(text.as_bytes(), Format::Ratings).unwrap();
         let users = |part: &Dataset<f32>| named(part).into_iter().map(|(user, ..)| user).collect::<BTreeSet<_>>();
         for seed in 0..10 {
-            let [train, known, test] = split_users(&ratings, Share::Number(4), Share::Part(0.2), None, seed).unwrap();
+            let [train, known, test] = split_users(&ratings, Share::Number(4), Share::Part(0.2), of(seed)).unwrap();
             assert_eq!((users(&known).len(), users(&known)), (4, users(&test)));
             assert!(["u1", "u2", "u3", "u4"].iter().all(|&user| users(&train).contains(user)));
         }
-        let error = split_users(&ratings, Share::Number(5), Share::Part(0.2), None, 1).unwrap_err().to_string();
+        let error = split_users(&ratings, Share::Number(5), Share::Part(0.2), of(1)).unwrap_err().to_string();
         assert!(error.starts_with("5 of 5 users leaves none"), "{error}");
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use megagrid_datasets::cache::EdgeData;
-use megagrid_datasets::{Corpus, Dataset, Format, Labels, Roles, Samples as Labelled};
+use megagrid_datasets::{Corpus, Dataset, Draw, Format, Labels, Roles, Samples as Labelled};
 use megagrid_partition::EdgeList;
 use megagrid_training::als::{Feedback, ImplicitFactorization};
 use megagrid_training::blockpg::{Regression, Samples};
@@ -214,6 +214,7 @@ fn ratings(
     edges: EdgeList<f32>,
     times: Option<&[f64]>,
     how: &RatingOptions,
+    above: Option<f32>,
     run: &RunOptions,
 ) -> Result<Ratings, Error> {
     let is_timed = how.holdout_last.is_some();
@@ -221,7 +222,8 @@ fn ratings(
         return Err(Error::option("--holdout-last needs a column of times: (users, items, values, times), or a path"));
     }
     let ratings = named(edges, 0).in_degree_order();
-    Ratings::held_out(ratings, how.holdout(), times.filter(|_| is_timed), run.seed)?.ranked(how.ranking)
+    let draw = Draw { times: times.filter(|_| is_timed), above, seed: run.seed };
+    Ratings::held_out(ratings, how.holdout(), draw)?.ranked(how.ranking)
 }
 
 /// Factorizes ratings of users by items.
@@ -229,7 +231,7 @@ fn ratings(
 pub fn factors(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watched: bool) -> PyResult<Run> {
     let keep = rating(&input);
     let place =
-        Place::<Factorization>::new(py, input, (false, keep), |edges, how, run| ratings(edges, None, how, run))?;
+        Place::<Factorization>::new(py, input, (false, keep), |edges, how, run| ratings(edges, None, how, None, run))?;
     place.train(words, is_watched, models::give_factors)
 }
 
@@ -246,7 +248,7 @@ pub fn implicit(
     let times = times.map(|times| times.as_array().to_vec());
     let place = Place::<ImplicitFactorization>::new(py, input, (false, keep), move |mut edges, how, run| {
         how.decay(&mut edges.data, times.as_deref())?;
-        let ratings = ratings(edges, times.as_deref(), &how.ratings, run)?;
+        let ratings = ratings(edges, times.as_deref(), &how.ratings, Some(how.counts_above()), run)?;
         Feedback::new(ratings, how.bound())?.ranked(how.ratings.ranking)
     })?;
     place.train(words, is_watched, models::give_implicit)

@@ -67,6 +67,14 @@ pub struct Tuning {
     pub trials: Vec<Trial>,
 }
 
+impl Tuning {
+    /// Says what the command line makes: it has one setting, and the run may have had several.
+    #[must_use]
+    pub fn of_command(&self) -> &'static str {
+        if self.settings.len() > 1 { "the first setting without trials" } else { "the same without trials" }
+    }
+}
+
 /// A setting that was tried.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Trial {

@@ -1,7 +1,7 @@
 //! Implicit feedback against a dense implementation: normal equations of whole matrices, by naive elimination.
 
 use megagrid_algorithms::als::Config;
-use megagrid_datasets::{Dataset, Dictionary, Share};
+use megagrid_datasets::{Dataset, Dictionary, Draw, Share};
 use megagrid_partition::{EdgeList, SplitMix};
 use megagrid_training::als::{AlsOptions, Feedback, FeedbackOptions, ImplicitFactorization, Recommender};
 use megagrid_training::mf::{Holdout, Ratings};
@@ -312,7 +312,10 @@ fn what_is_no_feedback_is_refused_by_name() {
 
 #[test]
 fn what_was_kept_for_testing_is_ranked() {
-    let held = || Ratings::held_out(feedback(), Some(Holdout::PerUser(Share::Number(2))), None, 1).unwrap();
+    let held = || {
+        Ratings::held_out(feedback(), Some(Holdout::PerUser(Share::Number(2))), Draw { seed: 1, ..Draw::default() })
+            .unwrap()
+    };
     let ranked = Feedback::new(held(), None).unwrap();
     let ranked = Feedback { ratings: ranked.ratings.ranked(Some(10)).unwrap(), ..ranked };
     let found = trained(ranked, options(16, 16, 8), &on(2)).record.result.metrics;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use megagrid_datasets::{Dataset, Dictionary, Share, split_by_user, split_users};
+use megagrid_datasets::{Dataset, Dictionary, Draw, Share, split_by_user, split_users};
 use megagrid_partition::{EdgeList, SplitMix};
 use megagrid_training::als::{AlsOptions, Feedback, ImplicitFactorization, Recommender};
 use megagrid_training::mf::{FactorOptions, Factorization, Factors, Holdout, Ratings};
@@ -103,8 +103,12 @@ fn rows(of: &[f32], dims: usize) -> Vec<Vec<f64>> {
     of.chunks_exact(dims).map(|row| row.iter().map(|&value| f64::from(value)).collect()).collect()
 }
 
+fn by(times: Option<&[f64]>) -> Draw<'_> {
+    Draw { times, seed: SEED, above: None }
+}
+
 fn parts(times: Option<&[f64]>) -> [Dataset<f32>; 3] {
-    split_users(&ratings(), Share::Part(0.3), Share::Number(3), times, SEED).unwrap()
+    split_users(&ratings(), Share::Part(0.3), Share::Number(3), by(times)).unwrap()
 }
 
 fn close(found: f64, expected: f64, what: &str) {
@@ -115,7 +119,7 @@ fn close(found: f64, expected: f64, what: &str) {
 fn implicit_feedback_places_them_at_the_minimum() {
     for times in [None, Some(times())] {
         let [train, known, test] = parts(times.as_deref());
-        let held = || Ratings::held_out(ratings(), Some(OF_USERS), times.as_deref(), SEED).unwrap();
+        let held = || Ratings::held_out(ratings(), Some(OF_USERS), by(times.as_deref())).unwrap();
         let feedback = |ratings| Feedback::new(ratings, Some(2.5)).unwrap().ranked(Some(TOP)).unwrap();
         let found = trained::<ImplicitFactorization>(feedback(held()), als(), 2);
         // Training is as if those users were not there.
@@ -154,7 +158,7 @@ fn implicit_feedback_places_them_at_the_minimum() {
 #[test]
 fn ratings_place_them_at_the_minimum() {
     let [train, known, test] = parts(None);
-    let held = Ratings::held_out(ratings(), Some(OF_USERS), None, SEED).unwrap().ranked(Some(TOP)).unwrap();
+    let held = Ratings::held_out(ratings(), Some(OF_USERS), by(None)).unwrap().ranked(Some(TOP)).unwrap();
     let found = trained::<Factorization>(held, mf(), 1);
     let Factors { model, .. } = found.model.unwrap();
     let without = trained::<Factorization>(Ratings::new(train.clone(), None, SEED).unwrap(), mf(), 1);
@@ -183,8 +187,8 @@ fn ratings_place_them_at_the_minimum() {
 
 #[test]
 fn the_latest_feedback_is_what_is_tested() {
-    let held = Ratings::held_out(ratings(), Some(Holdout::PerUser(Share::Number(2))), Some(&times()), SEED).unwrap();
-    let [_, test] = split_by_user(&ratings(), Share::Number(2), Some(&times()), SEED).unwrap();
+    let held = Ratings::held_out(ratings(), Some(Holdout::PerUser(Share::Number(2))), by(Some(&times()))).unwrap();
+    let [_, test] = split_by_user(&ratings(), Share::Number(2), by(Some(&times()))).unwrap();
     let expected = test.edges.left.iter().zip(&test.edges.right).zip(&test.edges.data);
     assert_eq!(held.test.known, expected.map(|((&user, &item), &value)| (user, item, value)).collect::<Vec<_>>());
 }
@@ -192,7 +196,7 @@ fn the_latest_feedback_is_what_is_tested() {
 #[test]
 fn what_leaves_nobody_to_test_is_told() {
     let held = |holdout, times: Option<&[f64]>| {
-        Ratings::held_out(ratings(), Some(holdout), times, SEED).unwrap_err().to_string()
+        Ratings::held_out(ratings(), Some(holdout), by(times)).unwrap_err().to_string()
     };
     let users = |users, share| Holdout::Users { users, share };
     for (holdout, times, expected) in [
@@ -210,6 +214,6 @@ fn what_leaves_nobody_to_test_is_told() {
     let names = |count| Dictionary::from_integers((0..count).collect());
     let own = Dataset { edges, left_names: names(4), right_names: Some(names(8)) };
     let holdout = users(Share::Number(2), Share::Number(1));
-    let error = Ratings::held_out(own, Some(holdout), None, SEED).unwrap_err().to_string();
+    let error = Ratings::held_out(own, Some(holdout), by(None)).unwrap_err().to_string();
     assert!(error.starts_with("of the 2 ratings that the 2 held out users are tested on"), "{error}");
 }

@@ -87,13 +87,13 @@ const ALS: Sources = Sources {
     ],
     shared: &[
         Source("../algorithms/src/als/gramian.rs", ALL),
-        Source("../algorithms/src/als/kernel.rs", ALL),
-        Source("../algorithms/src/als/tiles.rs", ALL),
+        Source("../algorithms/src/least_squares/solver.rs", ALL),
+        Source("../algorithms/src/least_squares/tiles.rs", ALL),
         Source("../algorithms/src/als/stages.rs", These(OF_SIDE)),
     ],
     shared_gas: Some(&[
         Source("../algorithms/src/als/gramian.rs", ALL),
-        Source("../algorithms/src/als/tiles.rs", ALL),
+        Source("../algorithms/src/least_squares/tiles.rs", ALL),
         Source("../algorithms/src/als/stages.rs", These(OF_SIDE)),
     ]),
     shared_faithful: Some(&[]),

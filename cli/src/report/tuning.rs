@@ -4,8 +4,6 @@ use super::plot::{escape, precise};
 use super::subject::Subject;
 use megagrid_training::record::{Trial, Tuning};
 
-use crate::tune::title;
-
 /// Makes the section; empty unless a run was tuned.
 pub fn section(subjects: &[Subject<'_>]) -> String {
     subjects.iter().filter_map(|subject| subject.shown().tuning.as_ref()).map(of_run).collect()
@@ -20,7 +18,7 @@ fn of_run(tuning: &Tuning) -> String {
         escape(searcher),
         100.0 * part,
         seconds,
-        title(tuning),
+        tuning.of_command(),
         escape(command)
     );
     let stalled = stalled(tuning);

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use clap::{Args as _, Command};
-use megagrid_training::record::Tuning;
 use megagrid_training::{Consistency, RunOptions, json};
 use serde_json::Value;
 
@@ -39,11 +38,6 @@ pub fn without_trials<A: Trains>(args: &Args<A>, options: &A::Options, run: &Run
         line.option(name, &file.as_deref().map_or(Value::Null, |path: &Path| path.to_string_lossy().into()));
     }
     Ok(line.0.join(" "))
-}
-
-/// Says what the command line of a tuned run makes: it has one setting, and the run may have had several.
-pub fn title(tuning: &Tuning) -> &'static str {
-    if tuning.settings.len() > 1 { "the first setting without trials" } else { "the same without trials" }
 }
 
 /// Words of a command line.

@@ -3,8 +3,6 @@
 mod command;
 mod view;
 
-pub use command::title;
-
 use clap::ArgMatches;
 use megagrid_training::record::Tuning;
 use megagrid_training::tune::{TuneOptions, Tuned, tune};
@@ -104,6 +102,6 @@ fn summary(tuning: &Tuning) -> String {
     for (after, setting) in &tuning.settings {
         text.push_str(&format!("  after {after} iterations: {setting}\n"));
     }
-    text.push_str(&format!("  {}: {}\n", command::title(tuning), tuning.command));
+    text.push_str(&format!("  {}: {}\n", tuning.of_command(), tuning.command));
     text
 }

@@ -55,6 +55,12 @@ impl FeedbackOptions {
         half_life.decay(ratings, times)
     }
 
+    /// Returns what values have to be above to be feedback, after [`decay`](Self::decay) too, which makes feedback of ratings above a bound.
+    #[must_use]
+    pub fn counts_above(&self) -> f32 {
+        self.bound().unwrap_or(0.0)
+    }
+
     /// Returns what values have to be above to be feedback, after [`decay`](Self::decay) was asked to make feedback of them.
     #[must_use]
     pub fn bound(&self) -> Option<f32> {
@@ -233,7 +239,8 @@ impl Data for Feedback {
         let by_time =
             options.half_life.map(|half_life| ByTime { option: ("half-life", half_life.to_string()), change: &change });
         let ratings = RatingOptions { ranking, ..options.ratings.clone() };
-        let (ratings, phases) = Ratings::read_from(source, &ratings, how, by_time.as_ref())?;
+        let (ratings, phases) =
+            Ratings::read_from(source, &ratings, how, by_time.as_ref(), Some(options.counts_above()))?;
         // Of those kept for testing some may be no feedback.
         let feedback = Self::new(ratings, options.bound()).map_err(named)?.ranked(ranking)?;
         Ok((feedback, phases))

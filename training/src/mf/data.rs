@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::builder::RangedU64ValueParser;
 use megagrid_algorithms::mf::TestSet;
 use megagrid_algorithms::ranking::Queries;
-use megagrid_datasets::{Dataset, Edges, Names, Prepared, Share, split, split_by_user, split_users};
+use megagrid_datasets::{Dataset, Draw, Edges, Names, Prepared, Share, split, split_by_user, split_users};
 use megagrid_partition::parallel::map;
 use megagrid_partition::{EdgeList, EdgeSource, Side, SplitMix};
 use serde::{Deserialize, Serialize};
@@ -144,33 +144,27 @@ impl Ratings {
     /// # Errors
     /// A part out of range, or of which nothing is left to train on.
     pub fn new(ratings: Dataset<f32>, holdout: Option<f64>, seed: u64) -> Result<Self, Error> {
-        Self::held_out(ratings, holdout.map(Holdout::Part), None, seed)
+        Self::held_out(ratings, holdout.map(Holdout::Part), Draw { seed, ..Draw::default() })
     }
 
-    /// Takes ratings in memory, and keeps some of them for testing, which follow from the seed, and from when each was made if that is
-    /// known.
+    /// Takes ratings in memory, and keeps some of them for testing, drawn as `draw` says where these are of each user.
     ///
     /// # Errors
     /// A holdout out of range, or of which nothing is left on one side; times that are not as many as ratings.
-    pub fn held_out(
-        ratings: Dataset<f32>,
-        holdout: Option<Holdout>,
-        times: Option<&[f64]>,
-        seed: u64,
-    ) -> Result<Self, Error> {
+    pub fn held_out(ratings: Dataset<f32>, holdout: Option<Holdout>, draw: Draw<'_>) -> Result<Self, Error> {
         let (train, test, unseen) = match holdout {
             None => (ratings, TestSet::default(), None),
             Some(Holdout::Part(part)) => {
                 check_holdout(Some(part))?;
-                let (train, test) = split(&ratings, part, seed)?;
+                let (train, test) = split(&ratings, part, draw.seed)?;
                 (train, known(&test.edges), None)
             }
             Some(Holdout::PerUser(share)) => {
-                let [train, test] = split_by_user(&ratings, share, times, seed)?;
+                let [train, test] = split_by_user(&ratings, share, draw)?;
                 (train, known(&test.edges), None)
             }
             Some(Holdout::Users { users, share }) => {
-                let [train, known, test] = split_users(&ratings, users, share, times, seed)?;
+                let [train, known, test] = split_users(&ratings, users, share, draw)?;
                 let (unseen, test) = Unseen::new(&known, &test, train.right_names())?;
                 (train, test, Some(unseen))
             }
@@ -250,7 +244,7 @@ impl Data for Ratings {
     const FIXED: &'static [&'static str] = &["test", "holdout", "holdout_per_user", "holdout_last", "holdout_users"];
 
     fn read(source: &mut Source, options: &RatingOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
-        Self::read_from(source, options, how, None)
+        Self::read_from(source, options, how, None, None)
     }
 
     fn sizes(&self) -> InputSizes {

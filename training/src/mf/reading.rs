@@ -5,7 +5,7 @@ use std::path::Path;
 use megagrid_algorithms::mf::TestSet;
 use megagrid_datasets::cache::Cache;
 use megagrid_datasets::{
-    Dataset, Format, Layout, OtherRating, Prepared, Roles, is_pipe, load_ratings_with, load_times_with,
+    Dataset, Draw, Format, Layout, OtherRating, Prepared, Roles, is_pipe, load_ratings_with, load_times_with,
     read_ratings_with,
 };
 use megagrid_partition::Side;
@@ -30,7 +30,7 @@ pub(crate) struct ByTime<'f> {
 type Change<'f> = dyn Fn(&mut [f32], &[f64]) -> Result<(), Error> + 'f;
 
 impl Ratings {
-    /// Reads ratings, and those to test on.
+    /// Reads ratings, and those to test on; of a user only ratings `above` that are drawn.
     ///
     /// # Errors
     /// As [`Data::read`](crate::Data::read); what `by_time` refuses, or times that cannot be read where it is there.
@@ -39,6 +39,7 @@ impl Ratings {
         options: &RatingOptions,
         how: &Reading<'_>,
         by_time: Option<&ByTime<'_>>,
+        above: Option<f32>,
     ) -> Result<(Self, Phases), Error> {
         check_holdout(options.holdout)?;
         let RatingOptions { test, ranking, holdout_last, .. } = options;
@@ -68,7 +69,8 @@ impl Ratings {
             let load = clock.lap();
             let all = ordered(all, how.degree_order && !source.is_cache());
             let times = times.filter(|_| holdout_last.is_some());
-            (Self::held_out(all, holdout, times.as_deref(), how.seed)?, phases(load, clock.lap()))
+            let draw = Draw { times: times.as_deref(), above, seed: how.seed };
+            (Self::held_out(all, holdout, draw)?, phases(load, clock.lap()))
         } else {
             let (prepared, times) = stream(source, &layout, how, &mut clock)?;
             (Self::of(prepared, TestSet::default())?, times)
