@@ -32,11 +32,11 @@ pub trait Trains:
         command
     }
 
-    /// Takes what a cache of the input will hold already: the labels that become 1, where there are some.
+    /// Returns what a cache of the input is made with: the labels that become 1, where there are some.
     ///
     /// # Errors
     /// Options of reading that a cache cannot hold.
-    fn take_positive(_: &mut DataOptions<Self>) -> anyhow::Result<Vec<f32>> {
+    fn kept_positive(_: &DataOptions<Self>) -> anyhow::Result<Vec<f32>> {
         Ok(Vec::new())
     }
 

@@ -26,7 +26,8 @@ pub fn kept(source: &Source, kind: Kind, positive: Vec<f32>, directory: &Path, q
     let roles = source.source.layout().roles;
     let how = format!("{kind:?} {} {:?} {roles}", found.format, source.positive);
     let path = kept_path(directory, source.path(), &how)?;
-    let in_cache = Source { format: Some(Format::Cache), ..Source::new(path.clone()) };
+    let columns = source.source.columns.clone();
+    let in_cache = Source { format: Some(Format::Cache), columns, is_kept: true, ..Source::new(path.clone()) };
     match verify(&path) {
         Ok(()) => {
             tracing::info!("begins with {}", path.display());

@@ -12,7 +12,7 @@ use megagrid_training::{Algorithm, CheckpointOptions, Error, Job, Observer, Proc
 
 use crate::algorithms::each;
 use crate::common::{self, Common};
-use crate::entry::{Args, DataOptions, Entry, List, Trains, command, parsed};
+use crate::entry::{Args, Entry, List, Trains, command, parsed};
 use crate::experiment;
 use crate::failure::usage;
 use crate::interrupt;
@@ -58,21 +58,20 @@ impl<A: Trains> Args<A> {
         let run = A::run_options(&self.own, &self.common.run)?;
         self.common.spares(&self.source.input)?;
         self.common.prepare(&run)?;
-        let (source, how) = self.source()?;
+        let source = self.source()?;
         let _progress = Progress::spinner(self.common.quiet, "loading");
-        let job = Job::read((source, &how), self.own.clone(), &run, &self.common.processes)?;
+        let job = Job::read((source, &self.data), self.own.clone(), &run, &self.common.processes)?;
         Ok(with_common(job, &self.common))
     }
 
-    /// Returns where the data comes from, the input or the cache that is kept of it, and how it is read.
-    fn source(&self) -> anyhow::Result<(Source, DataOptions<A>)> {
-        let mut how = self.data.clone();
-        let Some(directory) = &self.common.cache else { return Ok((self.source.clone(), how)) };
+    /// Returns where the data comes from: the input, or the cache that is kept of it.
+    fn source(&self) -> anyhow::Result<Source> {
+        let Some(directory) = &self.common.cache else { return Ok(self.source.clone()) };
         if self.common.processes.cluster.is_some() || self.common.experiment.virtual_workers.is_some() {
             return Err(usage("--cache is for one process; convert the input first, and train on the .mgrid cache"));
         }
-        let positive = A::take_positive(&mut how)?;
-        Ok((kept(&self.source, A::KIND, positive, directory, self.common.quiet)?, how))
+        let positive = A::kept_positive(&self.data)?;
+        kept(&self.source, A::KIND, positive, directory, self.common.quiet)
     }
 }
 

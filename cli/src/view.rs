@@ -55,7 +55,10 @@ fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Record)>> {
         let is_directory = path.is_dir();
         let files = if is_directory { records_in(path)? } else { vec![path.clone()] };
         for file in files {
-            let text = fs::read_to_string(&file).map_err(Error::io(&file))?;
+            let text = match fs::read_to_string(&file) {
+                Err(_) if is_directory => continue,
+                text => text.map_err(Error::io(&file))?,
+            };
             match serde_json::from_str::<Record>(&text) {
                 Ok(record) => runs.push((name(&file, &runs), record)),
                 // There may be other files of JSON beside records.

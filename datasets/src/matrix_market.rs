@@ -94,7 +94,9 @@ fn entry<R: Record>(
     let right = index("column", fields.next().unwrap_or_default(), header.num_right)?;
     let value = if banner.pattern { b"1" } else { fields.next().unwrap_or_default() };
     let finite = number(value).ok_or_else(|| Malformed::new("value", value, "a finite number"))?;
-    let data = R::of_number(f64::from(finite)).ok_or_else(|| Malformed::new(R::number_name(), value, R::NUMBER))?;
+    // Large counts are more than single precision holds.
+    let data = R::of_text(value).or_else(|| R::of_number(f64::from(finite)));
+    let data = data.ok_or_else(|| Malformed::new(R::number_name(), value, R::NUMBER))?;
     if fields.next().is_some() {
         return Err(Malformed::new("entry", line, "no more than a row, a column and a value"));
     }

@@ -71,6 +71,8 @@ fn pairs_count_as_one() {
     assert!(best.contains("  i0\n") && best.contains("  i14\n"), "{best}");
     done(&["update", &model, &theirs, "-q"]);
     assert_eq!(json(place.name("of-pairs/model.json"))["config"]["columns"], "rating=none");
+    let named = place.file("named.csv", "who,what\nann,tea\nbob,rye\nann,oat\n");
+    done(&["als", &named, "--columns", "user=who,item=what", "--dims", "4", "--iterations", "2", "-q"]);
     fails(&["mf", &pairs], 1, &["pairs.txt", "edges"]);
 }
 

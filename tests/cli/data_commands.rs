@@ -113,6 +113,14 @@ fn generate_refuses_what_exists_and_leaves_nothing() {
     fails(&["generate", "ratings", &place.name("s.tsv")], 1, &["s.truth: exists already"]);
     place.file("vocab.c.txt", "");
     fails(&["generate", "corpus", &place.name("c.txt")], 1, &["vocab.c.txt: exists already"]);
+    // What a command left that was interrupted before its data set was whole.
+    let unfinished = place.name("u.tsv");
+    generate("ratings", &unfinished, SMALL[1].1);
+    fs::remove_file(&unfinished).unwrap();
+    fails(&["generate", "ratings", &unfinished], 1, &["u.truth: exists already"]);
+    place.file("u.truth/unfinished", "");
+    generate("ratings", &unfinished, SMALL[1].1);
+    assert!(!place.path("u.truth/unfinished").exists());
     fails(&["generate", "rmat", &place.name("none/g.txt")], 1, &["none/g.txt", "No such file"]);
     assert_eq!(place.listing(), ["r.txt", "s.truth", "vocab.c.txt"]);
 }

@@ -101,3 +101,39 @@ fn runs_at_one_time_keep_one_whole_cache() {
     done(&["mf", cache.to_str().unwrap(), "-q", "--iterations", "2", "--cache", &place.name("other")]);
     assert!(!place.path("other").exists(), "a cache is not kept again");
 }
+
+/// What is kept has labels and columns as options say; what comes beside it and later is read by these.
+#[test]
+fn what_comes_beside_and_after_a_cache_is_read_as_its_text_was() {
+    let place = Place::new();
+    let line = |n: u32| format!("{} {}:1 {}:{}\n", n % 2, 1 + n % 2, 3 + n % 5, 1 + n % 3);
+    let lines = |numbers: std::ops::Range<u32>| numbers.map(line).collect::<String>();
+    let (train, test) = (place.file("train.libsvm", lines(0..80)), place.file("test.libsvm", lines(80..120)));
+    let of = |name: &str, more: &[&str]| {
+        let (record, model) = (place.name(&format!("{name}.json")), place.name(name));
+        let fit = ["blockpg", &train, "--positive", "0", "--l1", "0.5", "--test", &test, "-w", "1", "-q"];
+        done(&[&fit[..], &["--json", &record, "--model", &model], more].concat());
+        let quality = done(&["predict", &model, &test, "--quality"]);
+        let (metrics, config) =
+            (json(record)["result"]["metrics"].take(), json(format!("{model}/model.json"))["config"].take());
+        (metrics["test_auc"].clone(), config["positive"].clone(), quality)
+    };
+    let plain = of("plain", &[]);
+    assert_eq!(plain.0, 1.0, "{plain:?}");
+    assert_eq!(of("kept", &["--cache", &place.name("caches")]), plain);
+
+    let ratings: String = (0..40).map(|n| format!("{},{},{}\n", n / 6, n % 6, 1 + n % 5)).collect();
+    let ratings = place.file("turned.csv", ratings);
+    let [model, plain] = ["movies", "plain-movies"].map(|name| place.name(name));
+    let fit =
+        ["mf", &ratings, "--columns", "user=2,item=1", "--dims", "2", "--iterations", "3", "-w", "1", "-q", "--model"];
+    done(&[&fit[..], &[&model, "--cache", &place.name("caches")]].concat());
+    done(&[&fit[..], &[&plain]].concat());
+    let more = place.file("more.csv", "9,3,4\n");
+    let [kept, plain] = [&model, &plain].map(|model| {
+        done(&["update", model, &more, "-q"]);
+        done(&["recommend", model, "3", "--exclude", &ratings])
+    });
+    assert_eq!(kept.lines().count(), plain.lines().count());
+    assert!(kept.contains("  9\n") && plain.contains("  9\n"), "{kept}{plain}");
+}

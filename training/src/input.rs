@@ -41,6 +41,10 @@ pub struct Source {
     #[arg(skip)]
     #[serde(skip)]
     pub expected: Option<(usize, usize)>,
+    /// Whether it is a cache that was kept of a text, with the labels chosen that options say.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_kept: bool,
 }
 
 /// Data that arrived, or that were taken back.
@@ -120,7 +124,7 @@ fn roles_text<S: Serializer>(roles: &Option<Roles>, to: S) -> Result<S::Ok, S::E
 impl Source {
     /// Names a place.
     pub fn new(input: impl Into<PathBuf>) -> Self {
-        Self { input: input.into(), format: None, columns: None, changes: Vec::new(), expected: None }
+        Self { input: input.into(), format: None, columns: None, changes: Vec::new(), expected: None, is_kept: false }
     }
 
     /// Names a file that is written as the input of a run with this configuration was, unless it says itself how it is.
@@ -134,7 +138,9 @@ impl Source {
     /// Returns how it is laid out, as far as that is stated.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        Layout { format: self.format, roles: self.columns.clone().unwrap_or_default(), undirected: false }
+        // What is kept has its columns in order; those of what comes later are as they were in the text.
+        let roles = self.columns.clone().filter(|_| !self.is_kept).unwrap_or_default();
+        Layout { format: self.format, roles, undirected: false }
     }
 
     /// Finds the format if it is not stated, and returns what a reader is to be told: no format where it finds the same. What could

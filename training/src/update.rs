@@ -231,7 +231,8 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
         }
         all.push(change.into());
     }
-    Ok(Source { format, columns, changes: all, expected, ..Source::new(input) })
+    let is_kept = changes.data.is_none() && manifest.option("is_kept");
+    Ok(Source { format, columns, changes: all, expected, is_kept, ..Source::new(input) })
 }
 
 /// Tells whether a path is that of a pipe, which may be there no longer.

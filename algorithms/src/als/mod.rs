@@ -26,9 +26,9 @@
 //! | [`Solve`], each item | p of the item's users, Gramian of users | q_i, the worker's Gramian of items and loss on feedback |
 //! | [`Fold`] | workers' Gramians and losses | Gramian of items, loss |
 //!
-//! Input: users × items with a value above 0 for feedback; edges of value 0 are passed by, and of a pair one edge has feedback. Memory: k floats a vertex (padded to 16), 20 bytes
-//! an edge, and for each worker k floats an edge of the vertex with most. Not for: ratings, where a low one says that something
-//! is not liked.
+//! Input: users × items with a value above 0 for feedback, which one edge of a pair has; edges of value 0 are passed by. Memory: k floats
+//! a vertex (padded to 16), 20 bytes an edge, and for each worker k floats an edge of the vertex with most. Not for: ratings, where a
+//! low one says that something is not liked.
 
 mod gramian;
 mod stages;

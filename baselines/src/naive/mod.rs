@@ -146,6 +146,14 @@ impl Access {
     }
 }
 
+/// A worker that is gone, done or failed, is waited for no more.
+impl Drop for Access {
+    fn drop(&mut self) {
+        lock(&self.shared.ended)[self.worker] = u64::MAX;
+        self.shared.advanced.notify_all();
+    }
+}
+
 fn slowest(ended: &[u64]) -> u64 {
     ended.iter().copied().min().unwrap_or(0)
 }

@@ -24,12 +24,12 @@ impl Trains for Regression {
   megagrid blockpg news20.gz --multinomial --normalize --intercept --l1 0.5 --holdout 0.1 --model news
   megagrid blockpg reviews.csv --columns text=body,label=stars --lower-case --split punctuation --bigrams --normalize --model stars";
 
-    fn take_positive(samples: &mut SampleOptions) -> anyhow::Result<Vec<f32>> {
+    fn kept_positive(samples: &SampleOptions) -> anyhow::Result<Vec<f32>> {
         if samples.words != WordOptions::default() {
             let message = "--cache keeps words as they are in the text; leave out --lower-case, --split and --bigrams";
             return Err(usage(message));
         }
-        Ok(std::mem::take(&mut samples.positive))
+        Ok(samples.positive.clone())
     }
 
     /// A delay is a slack, which is written as such.

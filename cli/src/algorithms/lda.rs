@@ -22,7 +22,7 @@ impl Trains for TopicModels {
   megagrid lda docword.kos.txt.gz --topics 50 --model kos
   megagrid lda posts.txt --lower-case --split punctuation --stop-words english --min-documents 5";
 
-    fn take_positive(words: &mut CorpusOptions) -> anyhow::Result<Vec<f32>> {
+    fn kept_positive(words: &CorpusOptions) -> anyhow::Result<Vec<f32>> {
         if words.words != WordOptions::default() {
             let message = "--cache keeps words as they are in the text; leave out --lower-case, --split and --bigrams";
             return Err(usage(message));

@@ -21,7 +21,7 @@ impl Trains for Ranking {
   megagrid pagerank web-graph.txt.gz --restart pages-that-i-like.txt --model near
   megagrid pagerank web-graph.txt.gz --restart-sets interests.txt --model near-each";
 
-    fn take_positive(links: &mut LinkOptions) -> anyhow::Result<Vec<f32>> {
+    fn kept_positive(links: &LinkOptions) -> anyhow::Result<Vec<f32>> {
         if links.weights {
             return Err(usage("--cache keeps links without their weights; leave out --cache or --weights"));
         }

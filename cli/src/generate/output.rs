@@ -21,8 +21,8 @@ use crate::progress::{self, Progress};
 const BOTH: [Side; 2] = [Side::Left, Side::Right];
 /// The ending of the directory that holds what was planted.
 const TRUTH: &str = "truth";
-/// The file of it that says what was planted.
-const TRUTH_FILE: &str = "truth.json";
+/// What is in it until the data set is whole.
+const UNFINISHED: &str = "unfinished";
 /// Endings that say what the text would not be.
 const MISLEADING: [&str; 6] = ["gz", "zst", "zstd", "mtx", "parquet", TRUTH];
 
@@ -99,12 +99,12 @@ impl<'a> Places<'a> {
 
     /// Removes what an interrupted command left: a truth without its data set.
     fn remove_unfinished(&self) -> anyhow::Result<()> {
-        let Some(truth) = self.truth.as_ref().filter(|truth| truth.join(TRUTH_FILE).exists()) else { return Ok(()) };
+        let Some(truth) = self.truth.as_ref().filter(|truth| truth.join(UNFINISHED).exists()) else { return Ok(()) };
         if !self.output.exists() {
-            fs::remove_dir_all(truth).with_context(|| truth.display().to_string())?;
             if let Some(beside) = self.beside.as_ref().filter(|beside| beside.exists()) {
                 fs::remove_file(beside).with_context(|| beside.display().to_string())?;
             }
+            fs::remove_dir_all(truth).with_context(|| truth.display().to_string())?;
         }
         Ok(())
     }
@@ -124,14 +124,21 @@ impl<'a> Places<'a> {
             self.truth.iter().for_each(|truth| drop(fs::remove_dir_all(truth)));
             self.beside.iter().for_each(|beside| drop(fs::remove_file(beside)));
         }
-        Ok(written?)
+        written?;
+        if let Some(truth) = &self.truth {
+            let mark = truth.join(UNFINISHED);
+            fs::remove_file(&mark).with_context(|| mark.display().to_string())?;
+        }
+        Ok(())
     }
 }
 
 fn write_truth<M: Made>(made: &M, settings: &impl Serialize, directory: &Path) -> anyhow::Result<()> {
     let planted = made.write_truth(directory)?;
     let truth = megagrid_training::join([json!({ "kind": M::KIND }), serde_json::to_value(settings)?, planted]);
-    let path = directory.join(TRUTH_FILE);
+    let mark = directory.join(UNFINISHED);
+    fs::write(&mark, "").with_context(|| mark.display().to_string())?;
+    let path = directory.join("truth.json");
     fs::write(&path, serde_json::to_string_pretty(&truth)? + "\n").with_context(|| path.display().to_string())
 }
 

@@ -34,7 +34,7 @@ pub(super) fn read_with(
         let layout = Layout { format: Some(format), ..source.layout() };
         return Ok(read_samples_with(path, layout, positive, words.tokenizer(), readers)?);
     }
-    if !positive.is_empty() {
+    if !positive.is_empty() && !source.is_kept {
         return Err(Error::option("--positive goes with labelled samples in a text, and this is a .mgrid cache"));
     }
     let cache = Cache::open(path)?;

@@ -119,6 +119,12 @@ impl NewDocuments {
     }
 }
 
+/// Tells whether documents are called by their places, from 1 on, as far as a cache says.
+fn are_places(names: &Dictionary) -> bool {
+    let is_place = |name: &str| name.parse::<usize>().is_ok_and(|place| (1..=names.len()).contains(&place));
+    names.iter().all(|name| is_place(&name))
+}
+
 /// Returns the format of new documents where nothing is said: plain text where a model's documents were, unless the file says itself
 /// what it is. `None`: it is told by name and content.
 #[must_use]
@@ -241,7 +247,8 @@ impl Data for Documents {
         let opened = if is_cache && holdout.is_none() { Self::open(path, &filter)? } else { None };
         if let Some(prepared) = opened {
             let test = test_set(&prepared.names)?;
-            return Ok((Self::of(prepared, test)?, phases(clock.lap(), 0.0)));
+            let are_numbered = are_places(&*prepared.names.get(Side::Left)?);
+            return Ok((Self { are_numbered, ..Self::of(prepared, test)? }, phases(clock.lap(), 0.0)));
         }
         let corpus = match is_cache {
             true => Corpus::new(Cache::open(path)?.to_dataset()?),
@@ -256,8 +263,12 @@ impl Data for Documents {
             true => corpus,
             false => Corpus::new(corpus.data.in_degree_order()),
         };
-        let mut documents = Self::new(corpus, *holdout, how.seed)?;
-        documents.are_numbered = !matches!(format, Some(Format::Counts | Format::JsonLines | Format::Parquet));
+        let are_numbered = match format {
+            Some(Format::Counts | Format::JsonLines | Format::Parquet) => false,
+            Some(Format::Cache) => are_places(&corpus.data.left_names),
+            _ => true,
+        };
+        let mut documents = Self { are_numbered, ..Self::new(corpus, *holdout, how.seed)? };
         let partition = clock.lap();
         if test.is_some() {
             documents.test = test_set(&documents.names)?;

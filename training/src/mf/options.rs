@@ -82,8 +82,8 @@ pub struct FactorOptions {
     /// Standard deviation of the first values.
     #[arg(long, default_value_t = Config::default().init_std, allow_negative_numbers = true)]
     pub init_std: f32,
-    /// How gradients become steps, or als, which has none. In place each rating is a step of its user and its item; with --gradient batch each batch is a step of
-    /// all, and all but sgd and adagrad take no slack then.
+    /// How gradients become steps, or als, which has none. In place each rating is a step of its user and its item; with --gradient batch
+    /// each batch is a step of all, and all but sgd and adagrad take no slack then.
     #[arg(long, value_enum, default_value_t = Optimizer::Adagrad)]
     pub optimizer: Optimizer,
     /// Decay of the size of steps, which is step / (1 + decay · (iteration − 1)); not with adagrad [default: 0.1 with sgd, momentum and
