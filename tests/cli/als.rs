@@ -91,13 +91,19 @@ fn what_is_no_feedback_is_refused() {
         1,
         &["no user has ratings of enough items to keep 5"],
     );
-    // What is kept for testing is no feedback.
+    // What is tested on is no feedback, and where that is drawn it is not: nobody has two that are.
     let kept =
         place.file("kept.csv", (0..9).map(|user| format!("u{user},i{user},5,1\nu{user},j,1,2\n")).collect::<String>());
     fails(
         &["als", &kept, "--holdout-last", "1", "--columns", "time=4", "--ratings-above", "3"],
         1,
-        &["kept.csv", "none of the 9 ratings that are kept for testing is feedback"],
+        &["no user has ratings of enough items to keep 1"],
+    );
+    let test = place.file("test.csv", "u1,j,1,2\nu2,j,2,2\n");
+    fails(
+        &["als", &kept, "--test", &test, "--ratings-above", "3"],
+        1,
+        &["kept.csv", "none of the 2 ratings that are kept for testing is feedback"],
     );
 }
 

@@ -121,6 +121,8 @@ fn generate_refuses_what_exists_and_leaves_nothing() {
     place.file("u.truth/unfinished", "");
     generate("ratings", &unfinished, SMALL[1].1);
     assert!(!place.path("u.truth/unfinished").exists());
+    fs::remove_file(&unfinished).unwrap();
+    fs::remove_dir_all(place.path("u.truth")).unwrap();
     fails(&["generate", "rmat", &place.name("none/g.txt")], 1, &["none/g.txt", "No such file"]);
     assert_eq!(place.listing(), ["r.txt", "s.truth", "vocab.c.txt"]);
 }
