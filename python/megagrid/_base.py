@@ -1,5 +1,6 @@
 """What all estimators share: parameters as options of the command, fits that can be watched and ended, and features by name."""
 
+import functools
 import json
 import logging
 import numbers
@@ -187,6 +188,22 @@ class _bar:
             self.bar.close()
 
 
+def whole(fit):
+    """Have a fit that fails leave the estimator as it was; one that is interrupted leaves what was trained so far."""
+
+    @functools.wraps(fit)
+    def fitted(self, *args, **kwargs):
+        before = self.__dict__.copy()
+        try:
+            return fit(self, *args, **kwargs)
+        except Exception:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return fitted
+
+
 class Estimator(BaseEstimator):
     """Parameters as options of the command, fits that can be watched and ended, and features by name."""
 
@@ -210,9 +227,8 @@ class Estimator(BaseEstimator):
     def _fit(self, begin, callback):
         """Train, and keep what comes of it, or of what was trained before an interrupt."""
         self.__dict__.pop("_pending", None)
-        if self.tune:
-            # A search that is interrupted leaves nothing, and the model of another fit is not to stand beside these data.
-            self._drop()
+        # The model of another fit is not to stand beside these data, where this one is interrupted.
+        self._drop()
         options = {**self._OPTIONS, "n_jobs": "workers", "random_state": "seed"}
         try:
             self._take(train(begin, options, callback, self.verbose, self.max_iter))
@@ -338,6 +354,9 @@ class Estimator(BaseEstimator):
     def _names(self):
         """Return the names of features, as a model's directory has them."""
         names = self.__dict__.get("feature_names_in_")
+        if names is not None and len(set(names)) < len(names):
+            twice = next(name for at, name in enumerate(names) if name in names[:at])
+            raise ValueError(f"two features are called {twice!r}; a model's directory and files of samples know them by their names")
         return np.arange(self.n_features_in_, dtype=np.uint64) if names is None else [str(name) for name in names]
 
     def _record(self, **more):

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 
 from . import _input, _megagrid
-from ._base import Estimator, num_threads
+from ._base import Estimator, num_threads, whole
 
 
 class Factors(Estimator):
@@ -65,8 +65,16 @@ class Factors(Estimator):
             self._places[side] = order, known[order]
         order, ordered = self._places[side]
         ids = np.asarray(ids)
+        if ids.size == 0:
+            return np.empty(ids.shape, dtype=np.int64)
         if ids.dtype.kind == "O":
             ids = ids.astype(str)
+        elif ids.dtype.kind in "iu" and known.dtype.kind in "iu" and ids.dtype.kind != known.dtype.kind:
+            # Numbers of both kinds meet as floats, which do not tell large ones apart. None is the greatest of its own.
+            limits = np.iinfo(known.dtype)
+            fits = (ids >= max(limits.min, 0)) & (ids <= min(limits.max, np.iinfo(ids.dtype).max))
+            at = self._at(np.where(fits, ids, 0).astype(known.dtype), side)
+            return np.where(fits, at, -1)
         if ids.dtype.kind not in "iubUSO" or (ids.dtype.kind in "US") != (known.dtype.kind in "USO"):
             raise TypeError(f"{side}s are {ids.dtype}, and the model's are {known.dtype}")
         at = np.minimum(np.searchsorted(ordered, ids), len(ordered) - 1)
@@ -196,8 +204,12 @@ class Factors(Estimator):
             users, items = self._pairs(exclude)
             known = (users >= 0) & (items >= 0) & np.isin(users, rows)
             users, items = np.searchsorted(rows, users[known]), items[known]
+        if without is not None and not np.isscalar(without) and not isinstance(without, np.ndarray):
+            # A set, of keys say, is no list to NumPy.
+            without = list(without)
+        without = np.atleast_1d(() if without is None else without)
         if len(without) > 0:
-            nobody = np.unique(self._at(np.atleast_1d(without), "item"))
+            nobody = np.unique(self._at(without, "item"))
             nobody = nobody[nobody >= 0]
             users = np.concatenate([users, np.repeat(np.arange(len(rows)), len(nobody))])
             items = np.concatenate([items, np.tile(nobody, len(rows))])
@@ -382,6 +394,7 @@ class MatrixFactorization(Factors):
         self.random_state = random_state
         self.verbose = verbose
 
+    @whole
     def fit(self, X, y=None, *, callback=None, **reading):
         """Factorize ratings.
 
@@ -480,7 +493,9 @@ def _coded(ids, name, length):
     if ids.dtype.kind not in "iubUSO":
         raise TypeError(f"{name} are {ids.dtype}, expected whole numbers or texts")
     if ids.dtype.kind == "O":
-        ids = ids.astype(str)
+        return _coded_objects(ids, name)
+    if ids.dtype.kind == "u" and length and ids.max() < 2**63:
+        ids = ids.astype(np.int64)
     if length and ids.dtype.kind in "iu" and 0 <= ids.min() and ids.max() < 4 * length + 1024:
         # Numbers without large gaps are counted, which sorts nothing.
         occurs = np.zeros(int(ids.max()) + 1, dtype=bool)
@@ -491,6 +506,21 @@ def _coded(ids, name, length):
         return (np.cumsum(occurs, dtype=np.int32) - 1)[ids], known
     known, numbers = np.unique(ids, return_inverse=True)
     return numbers.astype(np.int64, copy=False), known
+
+
+def _coded_objects(ids, name):
+    """Number objects by their texts, as `_coded` does; the longest of them does not make all as long."""
+    texts, numbers = {}, np.empty(len(ids), dtype=np.int64)
+    for at, one in enumerate(ids):
+        if not isinstance(one, str):
+            if one is None or type(one).__name__ in ("NAType", "NaTType") or isinstance(one, float) and one != one:
+                raise ValueError(f"{name} have none at place {at}, but {one!r}; leave out what has no id")
+            one = str(one)
+        numbers[at] = texts.setdefault(one, len(texts))
+    known = sorted(texts)
+    place = np.empty(len(known), dtype=np.int64)
+    place[[texts[text] for text in known]] = np.arange(len(known))
+    return place[numbers], np.array(known, dtype=str)
 
 
 def _ids(names):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from . import _input, _megagrid
+from ._base import whole
 from ._factors import Factors
 
 
@@ -143,6 +144,7 @@ class ImplicitALS(Factors):
         self.random_state = random_state
         self.verbose = verbose
 
+    @whole
     def fit(self, X, y=None, *, callback=None, **reading):
         """Factorize feedback.
 
@@ -173,8 +175,10 @@ class ImplicitALS(Factors):
         return super()._rated(_with_values(X))
 
     def _trained(self):
-        above = None if self.ratings_above is None else float(self.ratings_above)
-        return False, (float(self.reg), (float(self.alpha), float(self.nu), above))
+        config = self.report_["config"]
+        above = config.get("ratings_above")
+        weights = float(config["alpha"]), float(config["nu"]), None if above is None else float(above)
+        return False, (float(config["lambda"]), weights)
 
 
 def _with_values(X):

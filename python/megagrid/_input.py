@@ -267,6 +267,8 @@ def labels(y, length, estimator):
             raise ValueError(f"Input y contains {'NaN' if np.isnan(y).any() else 'infinity'}.")
         if (y != np.rint(y)).any():
             raise ValueError("Unknown label type: continuous. Maybe you are trying to fit a classifier to a regression target")
+    if y.dtype.kind == "O" and any(one is None or one != one for one in y if not isinstance(one, str)):
+        raise ValueError("Input y contains NaN.")
     classes, which = np.unique(y, return_inverse=True)
     if len(classes) > _MOST_CLASSES:
         raise ValueError(

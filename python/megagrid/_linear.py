@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from . import _input, _megagrid
-from ._base import Estimator
+from ._base import Estimator, whole
 from ._sklearn import ClassifierMixin, ConvergenceWarning
 
 
@@ -127,6 +127,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @whole
     def fit(self, X, y=None, sample_weight=None, *, callback=None, **reading):
         """Fit to samples.
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import _input, _megagrid
-from ._base import Estimator, num_threads
+from ._base import Estimator, num_threads, whole
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 # Documents that are transformed between two looks at the keyboard.
@@ -121,6 +121,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @whole
     def fit(self, X, y=None, *, callback=None, **reading):
         """Find topics.
 

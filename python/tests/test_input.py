@@ -267,6 +267,97 @@ def test_ids_of_objects_are_found_as_they_were_fitted(ratings):
         numbers.predict_pairs(names[0][:3], items[:3])
 
 
+def test_large_numbers_of_either_kind_are_told_apart(ratings, tmp_path):
+    users, items, found = ratings
+    far = users.astype(np.uint64) * np.uint64(3) + np.uint64(2**60 + 1)
+    model = MatrixFactorization(4, max_iter=3).fit((far, items, found))
+    expected = model.predict_pairs(far, items)
+    model.save(tmp_path / "model")
+    for one in (model, MatrixFactorization.load(tmp_path / "model")):
+        for ids in (far, far.astype(np.int64)):
+            assert np.array_equal(one.predict_pairs(ids, items), expected)
+        assert one.recommend(int(far[0]), 3)[0].shape == (3,)
+        unknown = np.array([2**64 - 1, far[0]], dtype=np.uint64)
+        assert one.predict_pairs(unknown, items[:2])[1] == expected[:1] or items[0] != items[1]
+    assert model.predict_pairs(np.array([-1]), items[:1]).shape == (1,)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, "NA"])
+def test_missing_ids_are_nobody(missing, ratings):
+    pandas = pytest.importorskip("pandas")
+    missing = pandas.NA if missing == "NA" else missing
+    people = np.array(["ann", missing, "bob"], dtype=object)
+    with pytest.raises(ValueError, match="users have none at place 1"):
+        MatrixFactorization(2).fit((people, ["tea", "tea", "oat"], [1.0, 2.0, 3.0]))
+
+
+def test_one_long_id_is_long_by_itself():
+    import tracemalloc
+
+    people = np.array([f"u{one}" for one in range(300)], dtype=object)
+    repeated = np.repeat(people, 50)
+    repeated[0] = "x" * 20_000
+    tracemalloc.start()
+    MatrixFactorization(2, max_iter=1).fit((repeated, np.arange(15_000) % 7, np.ones(15_000)))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # As wide as the longest, all would be 1.2 GB.
+    assert most < 200e6
+
+
+def test_what_is_left_out_is_any_collection(ratings):
+    users, items, found = ratings
+    names = np.char.mod("i%02d", items)
+    model = MatrixFactorization(4, max_iter=3).fit((users, names, found))
+    first = str(model.recommend(3, 1)[0][0])
+    for without in ([first], {first}, frozenset([first]), {first: 1}.keys(), (one for one in [first]), np.array([first]), first):
+        assert first not in model.recommend(3, 5, without=without)[0]
+    assert np.array_equal(model.recommend(3, 5, without=None)[0], model.recommend(3, 5)[0])
+    assert np.array_equal(model.recommend(3, 5, exclude=([], []))[0], model.recommend(3, 5)[0])
+    assert model.predict_pairs([], []).shape == (0,)
+
+
+def test_a_fit_that_fails_leaves_what_there_was(clicks, documents, tmp_path):
+    X, y = clicks
+    model = SparseLogisticRegression(l1=1.0).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError):
+        model.set_params(l1=-1.0).fit(X, np.where(y > 0, "yes", "no"))
+    assert np.array_equal(model.predict(X), before)
+    with pytest.raises(FileNotFoundError):
+        model.set_params(l1=1.0).fit(str(tmp_path / "typo.libsvm"))
+    assert np.array_equal(model.predict(X), before)
+    topics = TopicModel(2, max_iter=3).fit(documents)
+    components = topics.components_
+    with pytest.raises(ValueError):
+        topics.set_params(beta=-1.0).fit(documents[:, :5])
+    assert np.array_equal(topics.components_, components)
+    unfitted = MatrixFactorization(2)
+    with pytest.raises(ValueError):
+        unfitted.fit(([1], [1, 2], [3.0]))
+    assert not hasattr(unfitted, "n_features_in_")
+
+
+def test_features_of_one_name_have_no_model_directory(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(np.random.default_rng(2).normal(size=(60, 3)), columns=["a", "b", "b"])
+    model = SparseLogisticRegression(l1=0.1).fit(X, X.iloc[:, 1] > 0)
+    with pytest.raises(ValueError, match="two features are called 'b'"):
+        model.save(tmp_path / "model")
+
+
+def test_labels_without_a_value_are_refused():
+    y = np.array([np.nan, 0, 1, 1, 0, 1], dtype=object)
+    with pytest.raises(ValueError, match="contains NaN"):
+        SparseLogisticRegression().fit(np.ones((6, 2)), y)
+
+
+def test_a_holdout_that_keeps_nothing_is_refused():
+    X = np.random.default_rng(1).normal(size=(6, 2))
+    with pytest.raises(ValueError, match="leaves none for testing"):
+        SparseLogisticRegression(holdout=1e-9).fit(X, np.arange(6) % 2)
+
+
 def test_fields_of_packed_records_are_read():
     packed = np.zeros(40, dtype=[("mark", "u1"), ("row", "f8", 3)])
     packed["row"] = np.random.default_rng(1).normal(size=(40, 3))

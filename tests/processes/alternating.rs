@@ -20,7 +20,7 @@ fn least_squares_are_the_same_in_every_shape() {
             assert_eq!(factors, run(shape, BSP).1, "{shape:?}: a second run");
             // With slack the objective is known at looks only, of which the end is one.
             let (with_slack, _) = run(shape, (Some(2), false));
-            check(&with_slack[with_slack.len() - 1..], &expected[19..], 0.02, (shape, "with slack"));
+            check(&with_slack[with_slack.len() - 1..], &expected[19..], 0.1, (shape, "with slack"));
         }
     }
 }

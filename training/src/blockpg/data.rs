@@ -260,6 +260,14 @@ impl Samples {
             Some((part, seed)) => split(samples, weights, part, seed),
             None => (samples.data.edges, samples.labels, weights, None),
         };
+        if let (Some(test), Some((part, _))) = (&parts.3, holdout)
+            && test.labels.is_empty()
+        {
+            let number = parts.1.of.len();
+            return Err(Error::Missing(format!(
+                "holdout {part} of {number} samples leaves none for testing; use a larger one"
+            )));
+        }
         Self::fitted(parts, features, intercept)
     }
 
