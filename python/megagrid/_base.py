@@ -196,6 +196,9 @@ def whole(fit):
         before = self.__dict__.copy()
         try:
             return fit(self, *args, **kwargs)
+        except Interrupted as interrupted:
+            # What was trained so far stays, whatever ended it.
+            raise interrupted.cause from None
         except Exception:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -239,7 +242,7 @@ class Estimator(BaseEstimator):
                     self._settle()
                 except Exception:
                     pass
-            raise interrupted.cause from None
+            raise
         return self
 
     def _drop(self):
