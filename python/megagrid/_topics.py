@@ -200,7 +200,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return np.concatenate([self._topics.mixtures(_input.Matrix(part).parts, threads) for part in parts])
 
     def perplexity(self, X):
-        """Return how well one half of each document's words foretells the other; less is better.
+        """Return how well one half of each document's words foretells the other; less is better. NaN: there is nothing to foretell.
 
         Parameters
         ----------

@@ -346,6 +346,12 @@ def test_features_of_one_name_have_no_model_directory(tmp_path):
         model.save(tmp_path / "model")
 
 
+def test_nothing_to_foretell_is_no_number(documents):
+    model = TopicModel(2, max_iter=3).fit(documents)
+    nothing = np.zeros((2, documents.shape[1]), dtype=int)
+    assert np.isnan(model.perplexity(nothing)) and np.isnan(model.score(nothing))
+
+
 def test_labels_without_a_value_are_refused():
     y = np.array([np.nan, 0, 1, 1, 0, 1], dtype=object)
     with pytest.raises(ValueError, match="contains NaN"):

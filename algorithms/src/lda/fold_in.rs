@@ -57,7 +57,7 @@ impl FoldIn {
 
     /// Returns the perplexity of test documents by document completion: each document's tokens are dealt in two halves at
     /// random, the first is folded in, and the second's words are foreseen. `documents` lists ids of words with counts.
-    /// Documents that leave nothing to foresee do not count. Runs on `threads` threads, with the same result on any number.
+    /// Documents that leave nothing to foresee do not count; where all do, it is no number. Runs on `threads` threads, with the same result on any number.
     #[must_use]
     pub fn perplexity(&self, model: &Model, documents: &[Vec<(u32, u32)>], threads: usize) -> f64 {
         let of_words = &Words::new(model);
@@ -74,7 +74,7 @@ impl FoldIn {
             }
         });
         let (logs, tokens) = terms.iter().fold((0.0, 0), |sum, term| (sum.0 + term.0, sum.1 + term.1));
-        (-logs / tokens.max(1) as f64).exp()
+        (-logs / tokens as f64).exp()
     }
 
     /// Returns the log likelihood of a document's second half, and its tokens.

@@ -42,7 +42,7 @@ pub struct CorpusOptions {
     /// Leave out words that occur in more than this part of the documents: above 0, at most 1.
     #[arg(long, value_name = "F", default_value_t = 1.0, allow_negative_numbers = true, help_heading = "Words")]
     pub max_documents: f64,
-    /// Documents whose other half is predicted from every other token, at each evaluation, in any text format.
+    /// Documents of which one half, drawn token by token, is predicted from the other, at each evaluation, in any text format.
     #[arg(long, value_name = "FILE", conflicts_with = "holdout", help_heading = "Quality on unseen documents")]
     #[serde(serialize_with = "lossy_option")]
     pub test: Option<PathBuf>,
