@@ -182,6 +182,9 @@ impl Matrix<'_> {
     }
 }
 
+/// Bytes that the name, the degree, the place in an order and the beginnings of the edges of a vertex take, some of them twice.
+const BYTES_OF_VERTEX: usize = 40;
+
 /// Keeps what is above 0, rounded.
 pub fn count(value: f64) -> Option<u32> {
     let count = value.round() as u32;
@@ -206,7 +209,7 @@ impl View<'_> {
             }
         }
         let (most, bytes) = (self.most_edges(), 2 * size_of::<u32>() + size_of::<T>());
-        check_room((most * bytes + (rows + columns) * size_of::<u64>()) as u64)?;
+        check_room((most * bytes + (rows + columns) * BYTES_OF_VERTEX) as u64)?;
         let num_edges = if matches!(self, Self::Single(_) | Self::Double(_)) { 0 } else { most };
         let mut edges = EdgeList::with_capacity(num_edges);
         (edges.num_left, edges.num_right, edges.square) = (rows, columns, is_square);

@@ -352,6 +352,12 @@ def test_nothing_to_foretell_is_no_number(documents):
     assert np.isnan(model.perplexity(nothing)) and np.isnan(model.score(nothing))
 
 
+def test_what_the_machine_has_no_memory_for_is_refused_before_it_is_taken():
+    wide = sp.coo_array(([1.0], ([0], [2**31 - 2])), shape=(1, 2**31 - 1))
+    with pytest.raises(MemoryError, match="memory"):
+        MatrixFactorization(4096).fit(wide)
+
+
 def test_labels_without_a_value_are_refused():
     y = np.array([np.nan, 0, 1, 1, 0, 1], dtype=object)
     with pytest.raises(ValueError, match="contains NaN"):

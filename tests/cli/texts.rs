@@ -189,7 +189,7 @@ fn short_lines_are_documents_where_the_corpus_was_text() {
     let place = Place::new();
     let (texts, short) = (
         place.file("texts.txt", "tea cup tea pot\nrye oat rye bread 3\n".repeat(20)),
-        place.file("short.txt", "tea cup\nrye oat\n"),
+        place.file("short.txt", "tea cup\nrye oat\n".repeat(20)),
     );
     let (numbered, model, record) =
         (place.file("numbered.txt", "tea cup 3\n"), place.name("model"), place.name("run.json"));
@@ -197,7 +197,7 @@ fn short_lines_are_documents_where_the_corpus_was_text() {
         ["lda", &texts, "-k", "2", "--iterations", "20", "--test", &short, "--model", &model, "-q", "--json", &record];
     done(&fit);
     assert!(json(&record)["result"]["metrics"]["test_perplexity"].is_number());
-    for (file, documents) in [(&short, 2), (&numbered, 1)] {
+    for (file, documents) in [(&short, 40), (&numbered, 1)] {
         let [auto, text] = [&[][..], &["--format", "text"]]
             .map(|more| done(&[&["topics", &model, "--documents", file, "--json", "-"], more].concat()));
         assert_eq!((&auto, auto.lines().count()), (&text, documents), "{file}");

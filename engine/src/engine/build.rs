@@ -127,6 +127,7 @@ pub(super) fn run<P: Program, T: Copy + Send + Sync>(
     program: &Collected<P>,
     settings: &Settings,
 ) -> Result<Run<P>, Error> {
+    estimate::check(estimate::least(source, settings))?;
     let peers = settings.peers.as_deref();
     let modelled = peers.and_then(|peers| Some((peers.process(), peers.modelled()?)));
     let (mut plan, orders, predicted) = if let Some((this, modelled)) = modelled {

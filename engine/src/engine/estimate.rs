@@ -3,6 +3,7 @@
 use megagrid_partition::Side;
 use megagrid_stages::{EdgeItem, Program, Store, Vertex, row_width};
 
+use super::settings::Settings;
 use crate::Error;
 use crate::grid::{Capacities, RowOrder, Source, role_bytes};
 use crate::machine::os;
@@ -16,6 +17,17 @@ pub fn check(needed_bytes: u64) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// Returns a bound below which no estimate is: the rows of all vertices, dealt to all processes. A plan takes memory for each vertex too, and
+/// is not to be made for a run that cannot be.
+pub fn least<P: Program, T>(source: &Source<'_, T, P>, settings: &Settings) -> u64 {
+    let (edges, width) = (source.edges, row_width(settings.dims));
+    let rows = [Side::Left, Side::Right].map(|side| edges.num_vertices(side) as u64);
+    let [left, right] = [role_bytes::<P::Left>(rows[0], width, 0), role_bytes::<P::Right>(rows[1], width, 0)]
+        .map(|[sync, mirror, master, _]| sync + mirror + master);
+    let processes = settings.peers.as_ref().map_or(1, |peers| peers.processes());
+    (left + if edges.is_square() { 0 } else { right }) / processes as u64
 }
 
 /// Estimates the bytes of grid and vertex data, of edges that have this many items of data, in the process that has most.

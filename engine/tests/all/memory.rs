@@ -23,7 +23,8 @@ fn more_memory_than_the_machine_has_is_refused_with_the_estimate() {
     assert!(plan.memory_bytes >= 12 << 40, "{}", plan.memory_bytes);
     match Engine::<Mf>::new(&source, sequence, &settings).map(|_| ()) {
         Err(Error::NotEnoughMemory { needed_bytes, available_bytes }) => {
-            assert_eq!(needed_bytes, plan.memory_bytes);
+            // Before a plan is made.
+            assert!((12 << 40..=plan.memory_bytes).contains(&needed_bytes), "{needed_bytes}");
             assert!(available_bytes > 0 && available_bytes < needed_bytes);
         }
         other => panic!("expected a refusal, found {other:?}"),
