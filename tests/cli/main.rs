@@ -31,7 +31,7 @@ mod models;
 mod newton;
 mod optimizers;
 mod options;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "serve"))]
 mod pages;
 #[cfg(all(target_os = "linux", feature = "baselines"))]
 mod partitions;
