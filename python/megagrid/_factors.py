@@ -70,7 +70,7 @@ class Factors(Estimator):
         if ids.dtype.kind == "O":
             ids = ids.astype(str)
         elif ids.dtype.kind in "iu" and known.dtype.kind in "iu" and ids.dtype.kind != known.dtype.kind:
-            # Numbers of both kinds meet as floats, which do not tell large ones apart. None is the greatest of its own.
+            # Numbers of both kinds meet as floats, which do not tell large ones apart.
             limits = np.iinfo(known.dtype)
             fits = (ids >= max(limits.min, 0)) & (ids <= min(limits.max, np.iinfo(ids.dtype).max))
             at = self._at(np.where(fits, ids, 0).astype(known.dtype), side)

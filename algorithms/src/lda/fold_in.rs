@@ -57,7 +57,8 @@ impl FoldIn {
 
     /// Returns the perplexity of test documents by document completion: each document's tokens are dealt in two halves at
     /// random, the first is folded in, and the second's words are foreseen. `documents` lists ids of words with counts.
-    /// Documents that leave nothing to foresee do not count; where all do, it is no number. Runs on `threads` threads, with the same result on any number.
+    /// Documents that leave nothing to foresee do not count; where all do, it is no number. Runs on `threads` threads, with the same
+    /// result on any number.
     #[must_use]
     pub fn perplexity(&self, model: &Model, documents: &[Vec<(u32, u32)>], threads: usize) -> f64 {
         let of_words = &Words::new(model);

@@ -32,7 +32,7 @@ use megagrid_partition::SplitMix;
 
 use crate::Error;
 
-/// Parameters of both forms.
+/// Parameters of all forms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
     /// Length k of a factor.

@@ -19,8 +19,8 @@ pub fn check(needed_bytes: u64) -> Result<(), Error> {
     }
 }
 
-/// Returns a bound below which no estimate is: the rows of all vertices, dealt to all processes. A plan takes memory for each vertex too, and
-/// is not to be made for a run that cannot be.
+/// Returns a bound below which no estimate is: the rows of all vertices, dealt to all processes. A plan takes memory for each vertex too,
+/// and is not to be made for a run that cannot be.
 pub fn least<P: Program, T>(source: &Source<'_, T, P>, settings: &Settings) -> u64 {
     let (edges, width) = (source.edges, row_width(settings.dims));
     let rows = [Side::Left, Side::Right].map(|side| edges.num_vertices(side) as u64);
