@@ -10,7 +10,7 @@ use megagrid_partition::parallel::lock;
 
 use crate::records::{Link, OF_RATINGS, Pair, Rating, RatingTime, Record, WeightedLink, WordCount};
 use crate::sample_table::{self, Labelled};
-use crate::text::{Input, Malformed, is_pipe};
+use crate::text::{Input, Malformed, Text, is_pipe};
 use crate::{
     Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Samples, TestRatings, Tokenizer,
 };
@@ -413,7 +413,7 @@ fn find_vocabulary(corpus: &Path) -> Result<Option<PathBuf>, Error> {
     longest.map(|(_, path)| Some(path)).ok_or_else(|| Error::invalid(corpus, problem))
 }
 
-/// Reads a vocabulary: the word of id `i` is on line `i` from 0.
+/// Reads a vocabulary: the word of id `i` is on line `i` from 0, and blank ones count, but not at the end.
 fn read_vocabulary(path: &Path) -> Result<Dictionary, Error> {
     let mut words = Vec::new();
     let word = |words: &mut Vec<String>, line: &[u8]| {
@@ -425,6 +425,11 @@ fn read_vocabulary(path: &Path) -> Result<Dictionary, Error> {
         words.append(&mut chunk);
         Ok(ControlFlow::Continue(()))
     };
-    Input::open(path)?.parse(|_| Ok(()), |()| Vec::new(), word, collect)?;
+    let begin = |text: &mut Text<'_>| {
+        text.parse_blank_lines();
+        Ok(())
+    };
+    Input::open(path)?.parse(begin, |()| Vec::new(), word, collect)?;
+    while words.pop_if(|word| word.is_empty()).is_some() {}
     Ok(Dictionary::from_strings(words))
 }

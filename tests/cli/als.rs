@@ -351,6 +351,9 @@ fn whole_users_are_kept_from_training_and_tested() {
     let theirs: String = plays().lines().filter(of_user).map(|line| format!("{line}\n")).collect();
     done(&["recommend", &model, "--fold-in", &place.file("theirs.csv", theirs), "-n", "2"]);
     fails(&["als", &input, "--holdout-users", "40"], 1, &["40 of 40 users leaves none"]);
+    for algorithm in ["als", "mf"] {
+        fails(&[algorithm, &input, "--ranking", "8"], 2, &["--ranking needs ratings to test on", "--holdout"]);
+    }
 }
 
 #[test]

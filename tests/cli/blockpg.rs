@@ -172,6 +172,10 @@ fn labels_of_samples_to_predict_may_be_anything() {
     }
     let new = place.file("new.txt", "? 1:1\n");
     fails(&["predict", &model, &new, "--quality"], 1, &["new.txt:1: label: found \"?\", expected a number"]);
+    let strange = place.file("strange.txt", "? 901:1 902:1\n");
+    let told = |input: &str| run(&["predict", &model, input]).stderr;
+    assert!(told(&strange).contains("no feature of the samples (901, 902 …) has a weight in the model ("));
+    assert_eq!(told(&train), "");
     let bad = place.file("bad.txt", "? 1:1\n1:one\n");
     fails(&["predict", &model, &bad], 1, &["bad.txt:2: feature value: found \"one\""]);
 }

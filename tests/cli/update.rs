@@ -113,6 +113,9 @@ fn ratings_that_arrive_are_counted() {
     let more = place.file("more.csv", fs::read_to_string(&new).unwrap() + "ann,i3,4\nann,tea,2\n");
     let next = place.name("next");
     fails(&["recommend", &model, "ann"], 1, &["user \"ann\" is not among the 39 users"]);
+    let from = ["mf", &more, "--dims", "4", "-q", "--from", &model];
+    fails(&[&from[..], &["--no-mean"]].concat(), 1, &["it adds to a mean rating of ", "leave out --no-mean"]);
+    done(&from);
     let before = place.files(&model);
     let said = done(&["update", &model, &more, "--model", &next, "-w", "2"]);
     assert!(said.contains("updated on the new data"), "{said}");

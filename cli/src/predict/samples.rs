@@ -2,7 +2,7 @@
 
 use megagrid_algorithms::blockpg::{Quality, likeliest};
 use megagrid_datasets::output::Column;
-use megagrid_datasets::{Format, Labels, Samples, read_unlabelled};
+use megagrid_datasets::{Dictionary, Format, Labels, Samples, read_unlabelled};
 use megagrid_training::blockpg::{Linear, read_samples};
 use megagrid_training::input::Source;
 use megagrid_training::model;
@@ -10,6 +10,9 @@ use megagrid_training::model;
 use super::args::Args;
 use crate::data::write_findings;
 use crate::output;
+
+/// Features that a line to the user names.
+const LISTED: usize = 5;
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let (model, manifest) = model::load::<Linear>(&args.model)?;
@@ -28,6 +31,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if !args.quality {
         samples.labels = Labels::default();
     }
+    tell_of_strangers(&model, &samples);
     let order: Vec<u64> = samples.data.left_names.iter().map(|name| name.parse().unwrap_or(0)).collect();
     let (scores, labels) = model.scores(samples)?;
     if args.quality {
@@ -54,6 +58,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         piece.extend(titles.iter().enumerate().map(|(at, title)| (&title[..], of(at))));
     }
     args.output.write(std::iter::once(Ok(piece)))
+}
+
+/// Says so where no feature of samples has a weight, and what is written is the same for all.
+fn tell_of_strangers(model: &Linear, samples: &Samples) {
+    let theirs = samples.data.right_names();
+    let is_strange = model.hash_bits.is_none() && !theirs.is_empty() && !model.features.is_empty();
+    if is_strange && theirs.translate(&model.features).iter().all(Option::is_none) {
+        let first = |names: &Dictionary| names.iter().take(LISTED).collect::<Vec<_>>().join(", ");
+        let (found, known) = (first(theirs), first(&model.features));
+        eprintln!("megagrid: no feature of the samples ({found} …) has a weight in the model ({known} …)");
+    }
 }
 
 /// Says how good predictions are; the area under the curve where there are two classes.

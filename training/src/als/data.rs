@@ -228,7 +228,8 @@ impl Data for Feedback {
         &["test", "holdout", "holdout_per_user", "holdout_last", "holdout_users", "ratings_above", "half_life"];
 
     fn read(source: &mut Source, options: &FeedbackOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
-        let ranking = options.ratings.ranking.or(Some(RANKED));
+        let is_tested = options.ratings.test.is_some() || options.ratings.holdout().is_some();
+        let ranking = options.ratings.ranking.or(is_tested.then_some(RANKED));
         source.take_pairs();
         let input = source.input.clone();
         let named = |error| match error {

@@ -143,6 +143,10 @@ impl Algorithm for Factorization {
     }
 
     fn start_from(ratings: &mut Ratings, options: &FactorOptions, model: Factors) -> Result<(), Error> {
+        let mean = model.model.mean;
+        if !options.mean && mean != 0.0 {
+            return Err(Error::Missing(format!("it adds to a mean rating of {mean}; leave out --no-mean")));
+        }
         let mut start = Start::new(model, &ratings.names, options.dims, options.biases)?;
         start.fold_in(&ratings.edges, options.config().lambda)?;
         ratings.start = Some(start);
