@@ -23,6 +23,8 @@ const VISITS_AHEAD: usize = 3;
 const ENDS_AHEAD: usize = 32;
 /// Sums kept at hand are split over this many, so that an addition need not wait for the one before it.
 const LANES: usize = 4;
+/// Edges whose sum is kept at hand before it is added to the delta: a longer one in single precision loses what is added last.
+const PIECE: usize = 1 << 13;
 
 /// A block's groups.
 pub struct Groups<'g, P: Program, E: Exchange<P>, I, W: Width> {
@@ -126,7 +128,8 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
                 2 => self.run(rows, edge, 2, &mut data, stage, cx),
                 3 => self.run(rows, edge, 3, &mut data, stage, cx),
                 4 => self.run(rows, edge, 4, &mut data, stage, cx),
-                _ => self.run(rows, edge, degree, &mut data, stage, cx),
+                ..=PIECE => self.run(rows, edge, degree, &mut data, stage, cx),
+                _ => self.run_in_pieces(rows, edge, degree, &mut data, stage, cx),
             }
             vertex += vertices;
             edge += degree * vertices;
@@ -224,6 +227,26 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
         for vertex in 0..vertices {
             let at = Visit::new(vertex, first + vertex * degree, degree);
             edges_of(&mut rights.at(vertex), &mut self.lefts, at, data, stage, cx);
+        }
+    }
+
+    /// Runs vertices that have equally many edges, each a piece at a time, whose sum is added to the delta.
+    #[inline(always)]
+    fn run_in_pieces(
+        &mut self,
+        vertices: Range<usize>,
+        first: usize,
+        degree: usize,
+        data: &mut Data<'_, P>,
+        stage: &E,
+        cx: &mut Context<'_, P>,
+    ) {
+        let mut rights = self.rights.part(vertices);
+        for vertex in 0..rights.ids().len() {
+            for piece in (0..degree).step_by(PIECE) {
+                let at = Visit::new(vertex, first + vertex * degree + piece, PIECE.min(degree - piece));
+                edges_of(&mut rights.at(vertex), &mut self.lefts, at, data, stage, cx);
+            }
         }
     }
 

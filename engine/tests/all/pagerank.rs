@@ -182,6 +182,25 @@ fn a_cycle_alone_shares_equally_and_a_clique_with_a_tail_follows_its_equations()
 }
 
 #[test]
+fn a_hub_of_millions_of_links_loses_none_of_them() {
+    let leaves = 2_000_000_u32;
+    // All leaves link to page 0, which links to page 1, which links nowhere.
+    let links: Vec<_> = std::iter::once((0, 1)).chain((2..leaves + 2).map(|leaf| (leaf, 0))).collect();
+    let pages = leaves as usize + 2;
+    let n = pages as f64;
+    let [mut leaf, mut hub, mut end] = [1.0 / n; 3];
+    for _ in 0..200 {
+        let base = (0.15 + 0.85 * end) / n;
+        [leaf, hub, end] = [base, base + 0.85 * f64::from(leaves) * leaf, base + 0.85 * hub];
+    }
+    let mut engine = page_rank(&grouped(&Links { pages, links }), &[], &settings(2, 1));
+    engine.run_until(80, |_, _| Ok(false)).unwrap();
+    for (found, expected) in scores(&engine).into_iter().zip([hub, end, leaf]) {
+        assert!((f64::from(found) / expected - 1.0).abs() < 1e-4, "{found}, expected {expected}");
+    }
+}
+
+#[test]
 fn two_runs_of_one_shape_are_bit_identical_and_shapes_agree() {
     let graph = links(3000, 60_000);
     let (one, _) = rank(&graph, &[], &settings(1, 1));
