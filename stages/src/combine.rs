@@ -10,6 +10,12 @@ use serde::{Deserialize, Serialize};
 pub trait Combine: Default + Send + Serialize + DeserializeOwned + 'static {
     /// Moves the sums of `from` into `self`, leaving them at zero in `from`.
     fn combine(&mut self, from: &mut Self);
+
+    /// Returns one that takes as many bytes as those of an iteration over rows of `dims` items, from which a plan predicts what processes send.
+    #[must_use]
+    fn sized(_dims: usize) -> Self {
+        Self::default()
+    }
 }
 
 impl Combine for () {

@@ -263,7 +263,11 @@ impl<P: Program> Visitor<P> for Check {
     }
 
     fn incident<O: On<P>, A: Incident<P, O::Vertex>>(&mut self, _: &Arc<A>) {
-        self.stage(|scope| if scope.partial[O::SIDE as usize] { Err(Error::PartOfEdges(O::SIDE)) } else { Ok(()) });
+        self.stage(|scope| {
+            // It is shown the vertex to change it.
+            scope.written[O::SIDE as usize] = true;
+            if scope.partial[O::SIDE as usize] { Err(Error::PartOfEdges(O::SIDE)) } else { Ok(()) }
+        });
     }
 
     fn gather<O: On<P>, G: Gather<P, O>>(&mut self, _: &Arc<G>) {

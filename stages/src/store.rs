@@ -71,7 +71,7 @@ pub struct Changes<I> {
 pub trait Store: 'static {
     /// What an array of this store holds.
     type Item: Item;
-    /// How many items a vertex has.
+    /// How many items a vertex has: of [`Shape::Nothing`] only where an item has no bytes, or the program does not compile.
     const SHAPE: Shape;
     /// How changes of entries are summed; `None`: they are not. Values and rows of numbers are summed item by item.
     const CHANGES: Option<Changes<Self::Item>> = None;

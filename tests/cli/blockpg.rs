@@ -172,6 +172,10 @@ fn labels_of_samples_to_predict_may_be_anything() {
     }
     let new = place.file("new.txt", "? 1:1\n");
     fails(&["predict", &model, &new, "--quality"], 1, &["new.txt:1: label: found \"?\", expected a number"]);
+    let huge = place.file("huge.txt", "1 1:1e20 2:1\n0 1:-1e20\n");
+    fails(&["blockpg", &huge], 1, &["has the value 1e20", "--normalize"]);
+    let (few, weights) = (place.file("few.txt", "1 1:1\n0 2:1\n"), place.file("weights.txt", "0\n1\n"));
+    fails(&["blockpg", &few, "--sample-weights", &weights], 1, &["all samples of class 1 weigh 0"]);
     let strange = place.file("strange.txt", "? 901:1 902:1\n");
     let told = |input: &str| run(&["predict", &model, input]).stderr;
     assert!(told(&strange).contains("no feature of the samples (901, 902 …) has a weight in the model ("));

@@ -129,6 +129,8 @@ fn topics_and_samples_stop_early() {
     // The certificate is that of the model.
     let found = &all["result"]["metrics"];
     assert!(found["gap"].as_f64().unwrap() > 1e-6, "{found}");
+    let [objective, loss] = [&all["result"]["objective"], &found["loss"]].map(|value| value.as_f64().unwrap());
+    assert!(objective > loss && found["nonzeros"].as_f64().unwrap() > 0.0, "{objective}: {found}");
     // One that is continued has read the best model from beside the checkpoint.
     let (saved, rest) = (place.name("saved"), place.name("rest"));
     let iterations = (all["result"]["best_iteration"].as_u64().unwrap() + 1).to_string();

@@ -200,6 +200,69 @@ fn a_training_begins_at_a_model() {
 }
 
 #[test]
+fn of_two_updates_at_a_time_none_is_lost() {
+    let place = Place::new();
+    let (old, model) = (place.file("old.txt", "tea cup rye\noat rye tea\n"), place.name("topics"));
+    done(&["lda", &old, "-k", "2", "--iterations", "3", "--format", "text", "--model", &model, "-q"]);
+    for round in 0..4 {
+        let new = ["one", "two"].map(|word| place.file(&format!("{word}-{round}.txt"), format!("tea {word}\n")));
+        let updates = new.each_ref().map(|new| {
+            let mut update = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"));
+            update.args(["update", &model, new, "-q"]).stderr(Stdio::null()).spawn().unwrap()
+        });
+        let ended = updates.map(|mut update| update.wait().unwrap().success());
+        let kept = json(place.path("topics/model.json"))["config"]["changes"].clone();
+        let is_kept = |new: &String| kept.as_array().unwrap().iter().any(|change| change["add"] == new[..]);
+        assert_eq!(new.each_ref().map(is_kept), ended, "{kept}");
+        assert!(ended.contains(&true));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_is_known_by_whatever_path() {
+    let place = Place::new();
+    let (links, new) = (place.file("links.txt", "1 2 3\n2 3 1\n3 1 1\n"), place.file("new.txt", "4 1 2\n"));
+    let (model, link) = (place.name("ranks"), place.name("link.txt"));
+    done(&["pagerank", &links, "--weights", "--model", &model, "-q"]);
+    // Three columns of numbers are links with weights, also when they are read again.
+    done(&["update", &model, &new, "-q"]);
+    fs::create_dir(place.path("near")).unwrap();
+    fails(&["update", &model, &place.name("near/../new.txt")], 1, &["updated with this file already"]);
+    std::os::unix::fs::symlink(&links, &link).unwrap();
+    fails(&["update", &model, &link], 1, &["is what the model was trained on"]);
+    let parts = place.name("parts-*.txt");
+    let part = place.file("parts-1.txt", "1 2\n2 1\n");
+    let of_parts = place.name("of-parts");
+    done(&["pagerank", &parts, "--model", &of_parts, "-q"]);
+    fails(&["update", &of_parts, &part], 1, &["is what the model was trained on"]);
+}
+
+#[test]
+fn documents_without_their_vocabulary_are_of_another_corpus() {
+    let place = Place::new();
+    let counts = "2\n3\n3\n1 1 2\n1 2 1\n2 3 5\n";
+    let (old, _) = (place.file("docword.old.txt", counts), place.file("vocab.old.txt", "tea\ncup\nrye\n"));
+    let model = place.name("topics");
+    done(&["lda", &old, "-k", "2", "--iterations", "3", "--model", &model, "-q"]);
+    fs::create_dir(place.path("bare")).unwrap();
+    let bare = place.file("bare/docword.new.txt", counts);
+    fails(&["update", &model, &bare], 1, &["none of the words of the new documents, 1 say", "vocabulary"]);
+}
+
+#[test]
+fn what_stands_beside_the_links_is_not_to_change() {
+    let place = Place::new();
+    let (links, new) = (place.file("links.txt", "1 2\n2 3\n3 1\n1 3\n"), place.file("new.txt", "3 4\n"));
+    let (start, model) = (place.file("start.txt", "1\n"), place.name("ranks"));
+    done(&["pagerank", &links, "--restart", &start, "--model", &model, "-q"]);
+    fs::write(&start, "3\n").unwrap();
+    fails(&["update", &model, &new], 1, &["start.txt: has other vertices to restart at", "--from"]);
+    fs::write(&start, "1\n").unwrap();
+    done(&["update", &model, &new, "-q"]);
+}
+
+#[test]
 fn what_cannot_be_updated_stays() {
     let place = Place::new();
     let [ratings, new, model] = place.movies_and_more(24);

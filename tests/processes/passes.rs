@@ -81,6 +81,30 @@ fn a_clock_of_several_iterations_sends_its_changes_once() {
 }
 
 #[test]
+fn what_is_set_between_runs_stays_set() {
+    let edges = edges();
+    for (passes, slack) in [(1, 1), (2, 0)] {
+        local::run(2, |peers| {
+            let is_first = peers.as_ref().is_none_or(|peers| peers.process() == 0);
+            let settings = Settings { slack: Some(slack), passes_per_clock: passes, ..settings(peers, 1, LEFTS) };
+            let mut engine = Engine::<Marking>::new(&edges, marks(passes, slack), &settings).unwrap();
+            for times in 0..3 {
+                // The first time nothing has run.
+                engine.init(Right, |id, first| first.sync[..LEFTS].fill((id + times) as f32));
+                engine.collect().unwrap();
+                let right = engine.on(Right);
+                let is_set = |id: usize| right.sync(id)[..LEFTS].iter().all(|&item| item == (id + times) as f32);
+                assert!(
+                    !is_first || (0..RIGHTS).all(is_set),
+                    "{passes} iterations a clock, slack {slack}, {times} runs"
+                );
+                engine.iterate(4).unwrap();
+            }
+        });
+    }
+}
+
+#[test]
 fn with_slack_0_factors_are_the_same_bit_for_bit() {
     let edges = ratings(9000);
     let config = mf::Config { step: 0.02, ..config() };

@@ -62,6 +62,9 @@ impl Checkpoints {
         beside: Option<(&str, u64)>,
         more: Map<String, Value>,
     ) -> Result<Self, Error> {
+        if run.checkpoints.checkpoint_every == Some(0) {
+            return Err(Error::option("checkpoint_every is 0; expected 1 or more iterations"));
+        }
         let mut fixed = options.fixed()?;
         fixed.extend(A::Data::FIXED.iter().filter_map(|&name| Some((name.to_owned(), origin.get(name)?.clone()))));
         fixed.insert("seed".to_owned(), run.seed.into());

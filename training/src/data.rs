@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::input::Source;
+use crate::model::Manifest;
 use crate::record::{InputSizes, Phases};
 
 /// How an input is read.
@@ -75,6 +76,14 @@ pub trait Data: Sized + Send + Sync + 'static {
     /// the same. The engine compares edges.
     fn beside_edges(&self) -> Option<(&'static str, u64)> {
         None
+    }
+
+    /// Finds that what stands in further files, and is not to change, is as a model was trained with it. Else says what is not.
+    ///
+    /// # Errors
+    /// As said.
+    fn check_beside(&self, _before: &Manifest) -> Result<(), String> {
+        Ok(())
     }
 
     /// Returns how data that arrive are read, where they are a part of all.

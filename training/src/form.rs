@@ -147,9 +147,8 @@ impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
     fn adapt(&mut self, options: &OptionsOf<T>, settings: &Settings) -> Result<(), Error> {
         let data = &self.of.data;
         let trainer = T::new(data, options, settings)?;
-        let (dims, passes_per_clock) = (trainer.dims(), trainer.passes_per_clock());
-        let of_rows = Settings { dims, passes_per_clock, ..settings.clone() };
-        self.branches.engine().reconfigure(trainer.source(data), trainer.sequence(), &of_rows)?;
+        let suited = suited(&trainer, settings);
+        self.branches.engine().reconfigure(trainer.source(data), trainer.sequence(), &suited)?;
         (self.of.trainer, self.of.options, self.of.settings) = (trainer, options.clone(), settings.clone());
         Ok(())
     }

@@ -68,7 +68,18 @@ pub struct Changed {
     pub bytes: Option<u64>,
 }
 
+/// Tells whether two paths lead to one file.
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    one == other || real(one).is_some_and(|one| real(other) == Some(one))
+}
+
 impl Change {
+    /// Tells whether another one is the same, by whatever path.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other) && is_same_file(self.path(), other.path())
+    }
+
     /// Returns its file.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -154,6 +165,8 @@ impl Source {
             return Ok(stated.find(&self.input).map(|_| stated)?);
         }
         let (found, format) = match stated.find(&self.input) {
+            // Links with a third column; readers of graphs take them for links too.
+            Ok(Format::Ratings) if wanted == Format::Edges => (wanted, None),
             Ok(Format::Text) | Err(megagrid_datasets::Error::UnknownFormat { .. }) => (wanted, Some(wanted)),
             found => (found?, None),
         };

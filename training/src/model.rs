@@ -48,6 +48,11 @@ pub trait Model: Sized + Send + Sync + 'static {
         Metrics::new()
     }
 
+    /// Returns the objective, where the model knows its own.
+    fn objective(&self) -> Option<f64> {
+        None
+    }
+
     /// Tells whether all parts of it are within the tolerance, where parts are trained one after the other.
     fn has_converged(&self) -> bool {
         true

@@ -80,13 +80,18 @@ pub trait Options: Clone + Default + Serialize + DeserializeOwned + Send + Sync 
     /// # Errors
     /// Options that serde does not write.
     fn fixed(&self) -> Result<serde_json::Map<String, Value>, Error> {
-        let mut all = match json(self)? {
-            Value::Object(all) => all,
-            _ => serde_json::Map::new(),
-        };
-        Self::FREE.iter().for_each(|name| drop(all.remove(*name)));
-        Ok(all)
+        without_free(self)
     }
+}
+
+/// Returns options without those that may change when a run is continued.
+pub(crate) fn without_free<O: Options>(options: &O) -> Result<serde_json::Map<String, Value>, Error> {
+    let mut all = match json(options)? {
+        Value::Object(all) => all,
+        _ => serde_json::Map::new(),
+    };
+    O::FREE.iter().for_each(|name| drop(all.remove(*name)));
+    Ok(all)
 }
 
 /// Writes a value as JSON. Numbers of single precision keep the digits that they were typed with: 0.1, not the nearest `f32` with

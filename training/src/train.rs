@@ -387,6 +387,8 @@ pub(crate) fn conclude<A: Algorithm>(
     };
     engine.finish(&mut model)?;
     record.result.metrics.extend(model.metrics());
+    // The best iteration may be one after which it was not measured.
+    record.result.objective = record.result.objective.or_else(|| model.objective());
     Ok(Some(model))
 }
 

@@ -1,5 +1,7 @@
 //! Updates: a model goes on with data that arrived, or without data that were taken back, under the options that it was trained with.
 
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use megagrid_datasets::is_pipe;
@@ -7,7 +9,7 @@ use megagrid_datasets::output::{check_target, replace_directory, write_directory
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::input::{Change, Changed, Source, parse_format};
+use crate::input::{Change, Changed, Source, is_same_file, parse_format};
 use crate::mf::HELD_OUT;
 use crate::model::{self, Manifest, whole_path};
 use crate::{Algorithm, Data, Error, Job, Options, Processes, RunOptions, Trained, UpdatedOn, join, json};
@@ -73,6 +75,7 @@ pub fn read<A: Algorithm>(
     if updated_on == UpdatedOn::All {
         A::forget_others(&mut job.data);
     }
+    job.data.check_beside(&manifest).map_err(|problem| Error::invalid(directory, problem))?;
     let origin = if updated_on == UpdatedOn::New { join([json(&all)?, json(&how)?]) } else { job.origin };
     Ok((Job { origin, is_kept: true, ..job }, Before { manifest, updated_on, stays }))
 }
@@ -98,10 +101,17 @@ impl Before {
         let fill = |into: &Path| model::fill(model, into, &record, checksum);
         match place {
             Place::New(directory) => write_directory(directory, fill),
-            Place::Same(directory) => replace_directory(directory, |into| {
-                fill(into)?;
-                self.check_same(directory)
-            }),
+            Place::Same(directory) => {
+                // Of two updates that end at a time one finds that the other was faster.
+                let before = File::open(directory).map_err(Error::io(directory))?;
+                match before.lock() {
+                    Err(error) if error.kind() != ErrorKind::Unsupported => return Err(Error::io(directory)(error)),
+                    _ => replace_directory(directory, |into| {
+                        fill(into)?;
+                        self.check_same(directory)
+                    }),
+                }
+            }
         }
     }
 
@@ -218,13 +228,13 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
     let expected = is_counted.then_some((before, manifest.data.edges.saturating_sub(constant)));
     let removed = changes.removed.as_deref().map(|path| Change::Remove(whole_path(path)));
     let added = changes.added.as_deref().map(|path| Change::Add(whole_path(path)));
-    let is_input = |path: &&Path| changes.data.is_none() && !was_pipe(path) && **path == *whole_path(&input);
+    let is_input = |path: &&Path| changes.data.is_none() && !was_pipe(path) && is_of(path, &input);
     if let Some(path) = added.as_ref().map(Change::path).filter(is_input) {
         let problem = "is what the model was trained on, which would count twice; name a file with the new data only";
         return Err(Error::invalid(path, problem));
     }
     for change in removed.into_iter().chain(added) {
-        if !was_pipe(change.path()) && all.iter().any(|before| before.change == change) {
+        if !was_pipe(change.path()) && all.iter().any(|before| before.change.is_same(&change)) {
             let problem = "the model was updated with this file already; keep each day's file, since later updates may read it again, \
                            and name the new one otherwise";
             return Err(Error::invalid(change.path(), problem));
@@ -233,6 +243,12 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
     }
     let is_kept = changes.data.is_none() && manifest.option("is_kept");
     Ok(Source { format, columns, changes: all, expected, is_kept, ..Source::new(input) })
+}
+
+/// Tells whether a file is one of those that an input consists of, by whatever path.
+fn is_of(file: &Path, input: &Path) -> bool {
+    let files = megagrid_datasets::files(input).unwrap_or_default();
+    whole_path(file) == whole_path(input) || files.iter().any(|one| is_same_file(one, file))
 }
 
 /// Tells whether a path is that of a pipe, which may be there no longer.

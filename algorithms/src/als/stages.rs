@@ -54,6 +54,10 @@ impl Combine for Worker {
         self.norms += std::mem::take(&mut from.norms);
         self.loss += std::mem::take(&mut from.loss);
     }
+
+    fn sized(dims: usize) -> Self {
+        Self { gramian: vec![0.0; row_width(dims).pow(2)], ..Self::default() }
+    }
 }
 
 /// What all workers know of one side.

@@ -149,8 +149,9 @@ impl Config {
             return Err(Error::setting("topics", self.num_topics, "1 to 65535"));
         }
         for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(Error::setting(name, value, "a number above 0"));
+            // Beyond, counts are lost beside them, and the likelihood with them.
+            if !(value > 0.0 && value <= 1e6) {
+                return Err(Error::setting(name, value, "a number above 0, at most 1e6"));
             }
         }
         if !(0.0..=1.0).contains(&self.uniform_share) {

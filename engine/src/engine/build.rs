@@ -128,6 +128,12 @@ pub(super) fn run<P: Program, T: Copy + Send + Sync>(
     settings: &Settings,
 ) -> Result<Run<P>, Error> {
     estimate::check(estimate::least(source, settings))?;
+    for side in [Side::Left, Side::Right] {
+        let vertices = source.edges.num_vertices(side);
+        if let Some(found) = source.capacities[side as usize].map(<[u32]>::len).filter(|&found| found != vertices) {
+            return Err(Error::Capacities { side, vertices, found });
+        }
+    }
     let peers = settings.peers.as_deref();
     let modelled = peers.and_then(|peers| Some((peers.process(), peers.modelled()?)));
     let (mut plan, orders, predicted) = if let Some((this, modelled)) = modelled {

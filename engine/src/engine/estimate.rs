@@ -5,7 +5,7 @@ use megagrid_stages::{EdgeItem, Program, Store, Vertex, row_width};
 
 use super::settings::Settings;
 use crate::Error;
-use crate::grid::{Capacities, RowOrder, Source, role_bytes};
+use crate::grid::{Block, Capacities, RowOrder, Source, role_bytes};
 use crate::machine::os;
 use crate::plan::Plan;
 
@@ -57,7 +57,10 @@ pub fn estimate<P: Program, T>(
         let rows = plan.side(side).bounds.last().map_or(0, |&rows| rows as u64);
         if is_indexed { 4 * (items + rows) } else { 0 }
     });
-    left + if plan.square { 0 } else { right } + ids + offsets + data + places.iter().sum::<u64>()
+    let blocks =
+        [plan.layers, plan.left.num_shards(), plan.right.num_shards()].iter().map(|&n| n as u64).product::<u64>();
+    let blocks = blocks / plan.processes.count as u64 * size_of::<Block>() as u64;
+    left + if plan.square { 0 } else { right } + ids + offsets + data + blocks + places.iter().sum::<u64>()
 }
 
 /// Counts the items of all edges' data. Reads the edges where their data is in slices.

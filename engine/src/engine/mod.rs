@@ -116,13 +116,14 @@ impl<P: Program> Engine<P> {
     }
 
     /// Sets the first values of a side's vertices by id, on the threads that will keep them. Both sides of a square graph
-    /// are the same vertices.
+    /// are the same vertices. Deltas begin at zero; once edges came or went, those that are not applied yet stay.
     ///
     /// # Panics
     /// In debug builds where the padding of a row is not left at zero.
     pub fn init<O: On<P>>(&mut self, _: O, set: impl Fn(usize, First<'_, O::Vertex>) + Sync) {
         let Run { plan, grid, .. } = &*self.run;
         let (arrays, pieces, order) = (grid.rows::<O>(), grid.pieces(O::SIDE), grid.order(O::SIDE));
+        let is_first = self.edition == 0;
         on_workers(&self.run.plan, |worker| {
             let thread = worker % plan.threads();
             let copy = if arrays.has_partials() { thread } else { 0 };
@@ -130,7 +131,7 @@ impl<P: Program> Engine<P> {
                 let pieces = pieces.of(shard..shard + 1);
                 if keeper.0 != worker {
                     // Its own deltas of others' rows.
-                    if arrays.has_partials() {
+                    if is_first && arrays.has_partials() {
                         hold(|| arrays.try_clear_deltas(pieces.clone(), thread));
                     }
                     continue;
@@ -144,7 +145,9 @@ impl<P: Program> Engine<P> {
                         mirror: <O::Vertex as Vertex>::Mirror::view_mut(row.mirror),
                     };
                     // The first write maps a page near its writer; one after a read would interrupt all processors.
-                    row.delta.fill(Zeroable::zeroed());
+                    if is_first {
+                        row.delta.fill(Zeroable::zeroed());
+                    }
                     set(order.id(row.row), first);
                     row.check_padding(&padding, || "init".to_owned());
                 }

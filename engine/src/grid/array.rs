@@ -40,6 +40,7 @@ pub struct Array<S: Store + ?Sized> {
 
 impl<S: Store + ?Sized> Array<S> {
     pub fn new(bounds: &[usize], width: usize, capacities: Capacities<'_>) -> Result<Self, Error> {
+        const { assert!(!matches!(S::SHAPE, Shape::Nothing) || size_of::<S::Item>() == 0, "nothing has no bytes") };
         let stride = match S::SHAPE {
             Shape::Entries => 0,
             Shape::Nothing | Shape::Value => 1,

@@ -140,6 +140,7 @@ impl<'r, T> Line<'r, T> {
     /// `row` is below the number of rows that `HeldRows::new` checked this store for.
     #[inline(always)]
     unsafe fn span<S: Store<Item = T> + ?Sized>(self, row: usize, width: impl Width) -> (*mut T, usize) {
+        const { assert!(!matches!(S::SHAPE, Shape::Nothing) || size_of::<T>() == 0, "nothing has no bytes") };
         // SAFETY: `HeldRows::new` checked that this many items are held for every row; one without bytes is anywhere.
         unsafe {
             match S::SHAPE {

@@ -33,7 +33,7 @@ use megagrid_stages::{EdgeItem, On, Program, Shape, Sides, Store, Vertex};
 
 pub(crate) use array::{AtHand, Capacities, Role, RoleMut};
 pub(crate) use awake::Awake;
-pub(crate) use block::{Id, LocalEdges};
+pub(crate) use block::{Block, Id, LocalEdges};
 pub use build::Source;
 pub(crate) use build::{Change, Columns, build_columns};
 pub(crate) use column::{Column, Edges};

@@ -133,15 +133,24 @@ pub fn refresh<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
         return Ok(());
     }
     let rows = rows::<P, Right>(run, done);
-    if let Some(replicas) = &run.replicas {
+    // Outside of a run what was set last is in the rows, not with the masters.
+    let replicas = run.replicas.as_ref().filter(|replicas| replicas.runs());
+    if let Some(replicas) = replicas {
         for shard in rows.shards_of(plan.processes.this) {
             replicas.show_masters(plan, shard, rows.arrays, rows.pieces);
         }
     }
     rows.show(peers, &sync.mirrors)?;
-    if let Some(replicas) = &run.replicas {
+    if let Some(replicas) = replicas {
         replicas.settle(plan, &sync.mirrors, &run.grid.right, &run.grid.right_pieces);
     }
+    Ok(())
+}
+
+/// Ends a run after this many iterations: every process has the present rows, as far as it uses them.
+pub fn end<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
+    refresh(run, done)?;
+    run.replicas.iter().for_each(|replicas| replicas.end());
     Ok(())
 }
 

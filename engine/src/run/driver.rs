@@ -27,6 +27,6 @@ pub fn run<P: Program>(run: &Arc<Run<P>>, done: u64, last: u64, look: Look<'_>) 
             Some(modelled) => virtual_driver::run(run, modelled, begun, coordinate)?,
         },
     };
-    between::refresh(run, done)?;
+    between::end(run, done)?;
     Ok(done)
 }

@@ -216,7 +216,7 @@ impl Worker {
             let is_allowed = self.clock_begun || board.allowed() >= self.clock;
             return is_allowed && (!plan.has_ages() || board.included().saturating_add(UNACKNOWLEDGED) >= self.clock);
         };
-        let needed = self.clock.saturating_sub(1 + slack);
+        let needed = self.clock.saturating_sub(slack.saturating_add(1));
         board.slowest_clock() >= needed
             && self.has_come(self.steps_at_clock[0])
             && (!plan.has_ages() || board.age() >= needed)

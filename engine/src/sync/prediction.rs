@@ -1,7 +1,7 @@
 //! What processes will send each other in an iteration.
 
 use megagrid_partition::{ProcessId, ShardId, Side};
-use megagrid_stages::{Program, Vertex};
+use megagrid_stages::{Combine, Program, Vertex};
 
 use super::form::row_bytes;
 use super::message::wire_bytes;
@@ -41,14 +41,14 @@ impl VertexBytes {
 }
 
 /// Predicts what all processes send in an iteration at slack 0; `None` where that depends on the data or on time: with slack,
-/// for replicas, for entries, for counts and for data of edges. Sums count as those of a worker context without content.
+/// for replicas, for entries, for counts and for data of edges. Sums count as [`Combine::sized`] says.
 pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: usize) -> Option<Traffic> {
     if plan.slack != Some(0) || plan.mirrored {
         return None;
     }
     let sides = [VertexBytes::of::<P::Left>(dims), VertexBytes::of::<P::Right>(dims)];
     let bytes = |side: Side| &sides[side as usize];
-    let sums = bincode::serialized_size(&P::Worker::default()).ok()? as usize;
+    let sums = bincode::serialized_size(&P::Worker::sized(dims)).ok()? as usize;
     let mut traffic = Traffic::default();
     for step in plan.steps.iter() {
         let kind = plan.stages[step.stage].kind;

@@ -17,7 +17,7 @@
 //! hold yet (read-my-updates). A worker at clock t has rows of age t − 1 − s at least.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use megagrid_partition::parallel::lock;
@@ -84,6 +84,8 @@ pub struct Replicas<V: Vertex> {
     shards: Vec<Mutex<Replica<SyncItem<V>>>>,
     masters: Vec<Option<Mutex<Master<SyncItem<V>>>>>,
     fresh: Freshness,
+    /// Whether masters' rows count: between two runs rows are only where edge functions see them, and may be set there.
+    runs: AtomicBool,
     /// Bytes of pending changes, now and at most.
     unacknowledged: AtomicU64,
     most_unacknowledged: AtomicU64,
@@ -118,6 +120,7 @@ impl<V: Vertex> Replicas<V> {
             shards: (0..shards).map(|_| empty()).collect(),
             masters: (0..shards).map(master).collect(),
             fresh: Freshness::new((0..shards).map(used)),
+            runs: AtomicBool::new(false),
             unacknowledged: AtomicU64::new(0),
             most_unacknowledged: AtomicU64::new(0),
         })
@@ -125,6 +128,7 @@ impl<V: Vertex> Replicas<V> {
 
     /// Begins a run: all processes have the same rows.
     pub fn begin(&self, plan: &Plan, mirrors: &Mirrors, arrays: &VertexArrays<V>, pieces: &Pieces) {
+        self.runs.store(true, Ordering::Relaxed);
         self.unacknowledged.store(0, Ordering::Relaxed);
         self.in_transit.iter().for_each(|in_transit| in_transit.begin());
         for shard in 0..self.shards.len() {
@@ -142,6 +146,16 @@ impl<V: Vertex> Replicas<V> {
                 self.fresh.begin(shard);
             }
         }
+    }
+
+    /// Ends a run, whose rows are where edge functions see them.
+    pub fn end(&self) {
+        self.runs.store(false, Ordering::Relaxed);
+    }
+
+    /// Tells whether a run has begun and not ended.
+    pub fn runs(&self) -> bool {
+        self.runs.load(Ordering::Relaxed)
     }
 
     fn read(&self, arrays: &VertexArrays<V>, pieces: &Pieces, shard: usize, pick: &Pick) -> Table<SyncItem<V>> {

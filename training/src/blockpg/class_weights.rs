@@ -52,6 +52,47 @@ pub(super) fn listed(classes: &[String]) -> String {
     classes[..classes.len().min(SHOWN)].join(", ") + rest
 }
 
+/// Refuses weights by which a class is not there.
+pub(super) fn check_weights(labels: &Labels, weights: &[f32]) -> Result<(), Error> {
+    let mut sums = vec![0.0; labels.classes.len()];
+    labels.of.iter().zip(weights).for_each(|(&class, &weight)| sums[class as usize] += f64::from(weight));
+    match labels.classes.iter().zip(&sums).find(|(_, sum)| **sum == 0.0) {
+        Some((class, _)) if !weights.is_empty() => Err(Error::Missing(format!(
+            "all samples of class {class} weigh 0; leave the class out, or weigh some of them"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses labels that leave nothing to tell apart.
+pub(super) fn check_classes(labels: &Labels) -> Result<(), Error> {
+    let counts = labels.counts();
+    let named = || labels.classes.iter().zip(&counts);
+    let problem = match named().filter(|(_, count)| **count > 0).count() {
+        0 => "no samples are left to train on; use a smaller --holdout".to_owned(),
+        1 => {
+            let number = labels.of.len();
+            let label = named().find(|(_, count)| **count > 0).map_or("", |(name, _)| name);
+            format!(
+                "all {number} samples have the label {label}, so that there is nothing to tell apart; --positive names the labels \
+                 that count as 1"
+            )
+        }
+        _ => {
+            let missing: Vec<String> =
+                named().filter(|(_, count)| **count == 0).map(|(name, _)| name.clone()).collect();
+            if missing.is_empty() {
+                return Ok(());
+            }
+            format!(
+                "no sample of class {} is left to train on; use a smaller --holdout, or leave such classes out",
+                listed(&missing)
+            )
+        }
+    };
+    Err(Error::Missing(problem))
+}
+
 impl FromStr for ClassWeights {
     type Err = String;
 

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use megagrid_datasets::{Dataset, Dictionary, Edges, Format, Labels, MOST_HASH_BITS, Readers};
-use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
+use megagrid_partition::{EdgeSource, GroupedEdges, Side, SplitMix};
 use serde::{Deserialize, Serialize};
 
-use super::class_weights::{ClassWeights, listed};
+use super::class_weights::{ClassWeights, check_classes, check_weights};
+use super::normalize::normalize;
 use super::reading::{read_weights, read_with};
 use super::unseen::{Parts, Unseen, split};
 use crate::Error;
@@ -17,6 +18,9 @@ use crate::input::{Source, Stopwatch, digest, phases};
 use crate::options::{check_holdout, lossy_option};
 use crate::record::{InputSizes, Phases};
 use crate::text::WordOptions;
+
+/// The largest value whose square, and sums of many, are numbers of single precision.
+const MOST: f32 = 1e16;
 
 /// What is made of samples.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
@@ -274,6 +278,13 @@ impl Samples {
     fn fitted(parts: Parts, features: Arc<Dictionary>, intercept: bool) -> Result<Self, Error> {
         let (mut edges, labels, sample_weights, test) = parts;
         check_classes(&labels)?;
+        check_weights(&labels, &sample_weights)?;
+        if let Some(x) = edges.data.iter().find(|x| x.abs() > MOST) {
+            let problem = format!(
+                "a sample has the value {x:e}, and squares beyond {MOST:e} are no numbers of single precision; scale values, with --normalize say"
+            );
+            return Err(Error::Missing(problem));
+        }
         let intercept = intercept.then_some(edges.num_right);
         if let Some(feature) = intercept {
             edges.num_right += 1;
@@ -350,49 +361,8 @@ fn in_order(weights: &[f32], names: &Dictionary) -> Vec<f32> {
     names.iter().map(|name| number(&name).and_then(|at| weights.get(at)).copied().unwrap_or(1.0)).collect()
 }
 
-/// Scales the values of each sample to unit length.
-pub fn normalize(values: &mut EdgeList<f32>) {
-    let mut squares = vec![0.0_f64; values.num_left];
-    for (&sample, &x) in values.left.iter().zip(&values.data) {
-        squares[sample as usize] += f64::from(x).powi(2);
-    }
-    for (&sample, x) in values.left.iter().zip(&mut values.data) {
-        let length = squares[sample as usize].sqrt();
-        *x = if length > 0.0 { (f64::from(*x) / length) as f32 } else { 0.0 };
-    }
-}
-
 /// Returns how many models tell so many classes apart.
 #[must_use]
 pub fn num_models(classes: usize) -> usize {
     if classes == 2 { 1 } else { classes }
-}
-
-/// Refuses labels that leave nothing to tell apart.
-fn check_classes(labels: &Labels) -> Result<(), Error> {
-    let counts = labels.counts();
-    let named = || labels.classes.iter().zip(&counts);
-    let problem = match named().filter(|(_, count)| **count > 0).count() {
-        0 => "no samples are left to train on; use a smaller --holdout".to_owned(),
-        1 => {
-            let number = labels.of.len();
-            let label = named().find(|(_, count)| **count > 0).map_or("", |(name, _)| name);
-            format!(
-                "all {number} samples have the label {label}, so that there is nothing to tell apart; --positive names the labels \
-                 that count as 1"
-            )
-        }
-        _ => {
-            let missing: Vec<String> =
-                named().filter(|(_, count)| **count == 0).map(|(name, _)| name.clone()).collect();
-            if missing.is_empty() {
-                return Ok(());
-            }
-            format!(
-                "no sample of class {} is left to train on; use a smaller --holdout, or leave such classes out",
-                listed(&missing)
-            )
-        }
-    };
-    Err(Error::Missing(problem))
 }

@@ -5,6 +5,7 @@ mod class_weights;
 mod data;
 mod model;
 mod newton;
+mod normalize;
 mod options;
 mod reading;
 mod solver;

@@ -10,7 +10,8 @@ use megagrid_datasets::output::{Column, read_table, write_table};
 use megagrid_datasets::{Dictionary, Samples, hashed_name};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::data::{hashed, normalize, num_models};
+use super::data::{hashed, num_models};
+use super::normalize::normalize;
 use super::unseen::Unseen;
 use crate::Error;
 use crate::model::{self, DAMAGED, Manifest, Model};
@@ -345,8 +346,21 @@ impl Model for Linear {
     }
 
     fn metrics(&self) -> Metrics {
-        let Some(Certificate { bound, gap, violation, .. }) = self.certificate else { return Metrics::new() };
-        [("bound", bound), ("gap", gap), ("kkt_violation", violation)].map(|(name, value)| (name.into(), value)).into()
+        let Some(Certificate { loss, bound, gap, violation, nonzeros, .. }) = self.certificate else {
+            return Metrics::new();
+        };
+        let found = [
+            ("loss", loss),
+            ("nonzeros", nonzeros as f64),
+            ("bound", bound),
+            ("gap", gap),
+            ("kkt_violation", violation),
+        ];
+        found.map(|(name, value)| (name.into(), value)).into()
+    }
+
+    fn objective(&self) -> Option<f64> {
+        self.certificate.map(|certificate| certificate.objective)
     }
 
     fn has_converged(&self) -> bool {
@@ -366,7 +380,7 @@ impl Model for Linear {
             let class = self.class(model);
             text.push_str(&format!("  calibrated for class {class}: {slope:.6} · score + {offset:.6}\n"));
         }
-        if self.weights.iter().all(|&w| w == 0.0) {
+        if self.has_converged && self.weights.iter().all(|&w| w == 0.0) {
             text.push_str("  note: no feature has a weight, l1 is too large for that; try a smaller --l1\n");
         }
         if !self.has_converged {

@@ -4,7 +4,7 @@ use megagrid_algorithms::blockpg::{Config, Parabola};
 use megagrid_engine::Settings;
 use serde::{Deserialize, Serialize};
 
-use crate::options::{by_default, check_tolerance};
+use crate::options::{by_default, check_tolerance, without_free};
 use crate::{Error, Options, UpdatedOn};
 
 /// Options of sparse logistic regression.
@@ -101,7 +101,7 @@ impl LinearOptions {
 }
 
 impl Options for LinearOptions {
-    const FREE: &'static [&'static str] = &["iterations", "tolerance", "blocks", "delay"];
+    const FREE: &'static [&'static str] = &["iterations", "tolerance", "batch", "blocks", "delay"];
 
     /// A model is that of the smallest l1.
     fn continued(&self, _: UpdatedOn) -> Self {
@@ -118,6 +118,18 @@ impl Options for LinearOptions {
 
     fn iterations(&self) -> u64 {
         self.iterations
+    }
+
+    /// Features step in blocks, or one after the other, which are other programs.
+    fn fixed(&self) -> Result<serde_json::Map<String, serde_json::Value>, Error> {
+        let how = if self.batch.is_some() {
+            "in blocks, as with --blocks"
+        } else {
+            "one after the other, as in one process without"
+        };
+        let mut fixed = without_free(self)?;
+        fixed.insert("steps of features".to_owned(), how.into());
+        Ok(fixed)
     }
 
     fn replaces(name: &str) -> Option<&'static str> {

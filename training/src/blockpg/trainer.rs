@@ -272,7 +272,12 @@ impl<S: Solver> Trainer for Fitter<S> {
         let is_model = self.at(engine) + 1 == self.path.len();
         let is_last = is_model && self.fitted.len() + 1 == self.start.len();
         let tested_by = if self.start.len() == 1 { Regression::TESTED_BY } else { Some(CLASS_TESTED_BY) };
-        Leg { since, until: since + options.iterations, is_last, tested_by: tested_by.filter(|_| is_model) }
+        Leg {
+            since,
+            until: since.saturating_add(options.iterations),
+            is_last,
+            tested_by: tested_by.filter(|_| is_model),
+        }
     }
 
     fn next(&mut self, samples: &Samples, engine: &mut Engine<S::Program>, best: Option<Linear>) -> Result<(), Error> {
@@ -327,7 +332,8 @@ impl<S: Solver> Trainer for Fitter<S> {
     }
 
     fn most_iterations(&self, options: &LinearOptions, done: u64) -> u64 {
-        done + options.iterations * (self.path.len() * (self.start.len() - self.fitted.len())) as u64
+        let legs = self.path.len() * (self.start.len() - self.fitted.len());
+        done.saturating_add(options.iterations.saturating_mul(legs as u64))
     }
 
     fn model(&self, samples: &Samples, engine: &Engine<S::Program>) -> Result<Linear, Error> {

@@ -44,6 +44,13 @@ impl Start {
             let problem = format!("word {} stands twice in the vocabulary of the new documents", words.name(id));
             return Err(Error::Missing(problem));
         }
+        let known = model.counts.words.len();
+        if !ids.is_empty() && ids.iter().all(|&id| id as usize >= known) {
+            let first = words.name(ids[0]);
+            let problem =
+                format!("it has none of the words of the new documents, {first} say; is their vocabulary there?");
+            return Err(Error::Missing(problem));
+        }
         Ok(Self { model, documents, words, ids })
     }
 

@@ -190,7 +190,8 @@ impl FactorOptions {
 }
 
 impl Options for FactorOptions {
-    const FREE: &'static [&'static str] = &["iterations", "tolerance", "work_per_clock"];
+    /// A batch by default depends on how many processes there are, and what they share.
+    const FREE: &'static [&'static str] = &["iterations", "tolerance", "batch", "work_per_clock"];
 
     fn check(&self) -> Result<(), Error> {
         let given = [

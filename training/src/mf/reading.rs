@@ -58,7 +58,9 @@ impl Ratings {
         let how = &Reading { readers: how.readers.filter(|_| !is_ranked), ..*how };
         let holdout = options.holdout();
         if ranking.is_some() && test.is_none() && holdout.is_none() {
-            return Err(Error::option("--ranking needs ratings to test on: give --test, or one that begins with --holdout"));
+            return Err(Error::option(
+                "--ranking needs ratings to test on: give --test, or one that begins with --holdout",
+            ));
         }
         let is_whole = holdout.is_some() || timed.is_some() || !source.changes.is_empty();
         room::check(source, if is_whole { 1 } else { how.parts() })?;

@@ -17,6 +17,7 @@ use crate::data::{Data, Reading};
 use crate::error::reading;
 use crate::graph::Graph;
 use crate::input::{Source, digest};
+use crate::model::Manifest;
 use crate::options::lossy_option;
 use crate::record::{InputSizes, Phases};
 
@@ -189,6 +190,11 @@ impl Web {
     pub(super) fn restart_checksum(&self) -> Option<u64> {
         self.restart_checksum
     }
+
+    /// Returns the same as it stands in records.
+    pub(super) fn restart_checksum_text(&self) -> Option<String> {
+        self.restart_checksum.map(|checksum| format!("{checksum:016x}"))
+    }
 }
 
 /// What the weights out of a vertex may sum to: scores of single precision that are divided by it neither overflow nor vanish.
@@ -291,6 +297,15 @@ impl Data for Web {
             Links::Weighted(graph, _) => digest(&graph.edges, |&weight| f64::from(weight))?.checksum,
         };
         Ok(of_links ^ self.restart_checksum().unwrap_or(0))
+    }
+
+    fn check_beside(&self, before: &Manifest) -> Result<(), String> {
+        let known: Option<String> = before.option("restart_checksum");
+        if known.is_none() || known == self.restart_checksum_text() {
+            return Ok(());
+        }
+        let file = before.option::<Option<String>>("restart").or(before.option("restart_sets")).unwrap_or_default();
+        Err(format!("{file}: has other vertices to restart at than when the model was trained; train with --from"))
     }
 
     fn release(&mut self) {

@@ -71,8 +71,7 @@ impl Setup {
 
 /// Returns options with what follows from where surfers restart.
 fn resolved(web: &Web, options: &RankOptions) -> RankOptions {
-    let restart_checksum = web.restart_checksum().map(|checksum| format!("{checksum:016x}"));
-    RankOptions { restart_checksum, ..options.clone() }
+    RankOptions { restart_checksum: web.restart_checksum_text(), ..options.clone() }
 }
 
 /// Trains ranks; `L` is what a link carries.

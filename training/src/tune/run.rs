@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use megagrid_tuner::{Ended, Event, Failure, Label, Options as TunerOptions, Setting, Trial, Tuned as Found};
+use megagrid_engine::Settings;
+use megagrid_tuner::{Ended, Event, Failure, Label, Options as TunerOptions, Setting, Space, Trial, Tuned as Found};
 
 use super::branches::{Branches, Done, Ran};
 use super::lead::Lead;
@@ -44,12 +45,13 @@ pub fn tune<A: Algorithm>(
     let iterations = options.iterations();
     let given = if tuning.tune.is_empty() { A::tuned(&data, &options) } else { tuning.tune.clone() };
     let space = space::<A>(&given, &options, &settings)?;
+    let data = Arc::new(data);
+    let options = laid_out::<A>(&data, options, &settings, &space)?;
     let time = tuning.time::<A>(&space);
     let patience = run.patience.unwrap_or(A::PATIENCE);
     let tuner = tuning.of_tuner::<A>(&space, time, (run.seed, patience), iterations);
 
     let checksum = data.checksum()?;
-    let data = Arc::new(data);
     let resolved = A::form(&data, &options)(Arc::clone(&data), options.clone(), settings.clone())?.options();
     let tuned: Vec<String> = space.tunables().iter().map(ToString::to_string).collect();
     let more = serde_json::json!({
@@ -111,6 +113,35 @@ pub fn tune<A: Algorithm>(
     let (options, run) = with(&setting)?;
     Ok(Tuned { trained: Trained { record, model, checksum }, options, run })
 }
+
+/// Returns options with what the layout of a run follows from, where workers may be as far apart as a setting lets them: settings that differ in
+/// nothing else are tried on one grid.
+fn laid_out<A: Algorithm>(
+    data: &Arc<A::Data>,
+    options: A::Options,
+    settings: &Settings,
+    space: &Space,
+) -> Result<A::Options, Error> {
+    let apart = space.tunables().iter().filter(|tunable| APART.contains(&tunable.name()));
+    let farthest =
+        apart.flat_map(|tunable| tunable.extremes()).filter_map(|value| value.number()).max_by(f64::total_cmp);
+    let Some(farthest) = farthest else { return Ok(options) };
+    let settings = Settings { slack: Some(farthest as u64), ..settings.clone() };
+    let resolved = json(&A::form(data, &options)(Arc::clone(data), options.clone(), settings)?.options())?;
+    let said = json(&options)?;
+    let is_said = |name: &str| said.get(name).is_none_or(|value| !value.is_null());
+    A::KNOBS.iter().filter(|knob| knob.is_layout && !is_said(knob.name)).try_fold(options, |options, knob| {
+        match (resolved.get(knob.name), A::Options::replaces(knob.name)) {
+            (Some(value), other) if !value.is_null() && !other.is_some_and(is_said) => {
+                options.with(knob.name, value.clone())
+            }
+            _ => Ok(options),
+        }
+    })
+}
+
+/// Tunables by which workers may be apart.
+const APART: [&str; 2] = ["slack", "delay"];
 
 /// Has options be those that a run ended with, where they are others than those that it began with: an update of the model goes on so.
 fn renew(config: &mut serde_json::Value, began: &serde_json::Value, ended: &serde_json::Value) {
