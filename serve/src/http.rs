@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::header::{ALLOW, AUTHORIZATION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use megagrid_training::lda::explorer;
 use megagrid_training::page;
@@ -62,6 +62,8 @@ const SCHEME: &[u8] = b"Bearer ";
 /// What all may ask: whether the server is there, whether its models are fresh, and the page, which asks for the token.
 const OPEN: [&str; 4] = ["/", "/health", "/ready", "/fresh"];
 
+/// What is said of paths that there are not.
+const NO_PAGE: &str = "there is no such page; GET /openapi.json lists all";
 /// Where models are read again.
 const RELOAD: &str = "/reload";
 
@@ -78,9 +80,15 @@ pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
         .route("/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], OPENAPI) }))
         .route("/models", get(models))
         .route(RELOAD, post(reload))
-        .route("/{question}", post(ask_any))
-        .route("/models/{model}/{question}", post(ask))
-        .fallback(|| async { refused(StatusCode::NOT_FOUND, "there is no such page; GET /openapi.json lists all") })
+        // What there is not is not there for any method.
+        .route("/{question}", any(ask_any))
+        .route("/models/{model}/{question}", any(ask))
+        .fallback(|| async { refused(StatusCode::NOT_FOUND, NO_PAGE) })
+        // The header Allow is added to it.
+        .method_not_allowed_fallback(async |uri: Uri| {
+            let expected = if uri.path() == RELOAD { "POST" } else { "GET" };
+            refused(StatusCode::METHOD_NOT_ALLOWED, format!("expected {expected} {}", uri.path()))
+        })
         .layer(DefaultBodyLimit::max(body_limit))
         .layer(from_fn_with_state(Arc::clone(&server), guard))
         .with_state(server)
@@ -194,12 +202,19 @@ impl Server {
 }
 
 /// Asks the only model that answers a question.
-async fn ask_any(State(server): Shared, Path(question): Path<String>, body: Result<Bytes, BytesRejection>) -> Response {
+async fn ask_any(
+    State(server): Shared,
+    Path(question): Path<String>,
+    method: Method,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
     let mut able = server.able(&question);
     let found = (able.next(), able.next());
     drop(able);
     let problem = match found {
+        (Some(_), None) if method != Method::POST => return not_posted(&format!("/{question}")),
         (Some(at), None) => return answer(server, at, question, body).await,
+        (None, _) if method != Method::POST => NO_PAGE.to_owned(),
         (None, _) => format!("no model answers \"{question}\"; GET /models says what they answer"),
         (Some(_), Some(_)) => format!("several models answer \"{question}\"; ask one: POST /models/NAME/{question}"),
     };
@@ -210,6 +225,7 @@ async fn ask_any(State(server): Shared, Path(question): Path<String>, body: Resu
 async fn ask(
     State(server): Shared,
     Path((model, question)): Path<(String, String)>,
+    method: Method,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
     let Some(at) = server.models.iter().position(|served| served.name == model) else {
@@ -218,6 +234,9 @@ async fn ask(
     if !server.answers(at, &question) {
         let known = server.models[at].current().answers.questions().join(", ");
         return refused(StatusCode::NOT_FOUND, format!("\"{model}\" does not answer \"{question}\", but {known}"));
+    }
+    if method != Method::POST {
+        return not_posted(&format!("/models/{model}/{question}"));
     }
     answer(server, at, question, body).await
 }
@@ -254,6 +273,12 @@ async fn computed(server: Arc<Server>, at: usize, question: String, body: Bytes)
         }
     });
     answering.await.unwrap_or_else(|_| failed())
+}
+
+/// What a question gets that does not come as questions do.
+fn not_posted(path: &str) -> Response {
+    let problem = format!("expected POST {path}, with the question in JSON");
+    ([(ALLOW, "POST")], refused(StatusCode::METHOD_NOT_ALLOWED, problem)).into_response()
 }
 
 /// What a request gets that was the server's fault.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -47,6 +48,8 @@ const MOST: usize = 10_000;
 /// What was told: the first event, which says what the run is, and the last ones.
 #[derive(Debug)]
 struct Told {
+    /// Tells the events of this run from those of another at the same address: a random number.
+    run: u64,
     events: Mutex<Events>,
     /// How many events there have been.
     count: watch::Sender<usize>,
@@ -74,7 +77,7 @@ impl Live {
         let listener =
             runtime.block_on(TcpListener::bind(address)).map_err(|source| Error::Bind { address, source })?;
         let address = listener.local_addr()?;
-        let told = Arc::new(Told { events: Mutex::default(), count: watch::Sender::new(0) });
+        let told = Arc::new(Told::new());
         let router = router(Arc::clone(&told));
         let (stop, stopped) = oneshot::channel();
         let stopped = async { stopped.await.unwrap_or_default() };
@@ -121,6 +124,29 @@ impl Drop for Live {
 }
 
 impl Told {
+    fn new() -> Self {
+        // Whatever is hashed: the keys of a hasher are random.
+        let run = RandomState::new().hash_one(0_u8);
+        Self { run, events: Mutex::default(), count: watch::Sender::new(0) }
+    }
+
+    /// Returns what a browser is to call an event by its number.
+    fn id(&self, number: usize) -> String {
+        format!("{:x}-{number}", self.run)
+    }
+
+    /// Returns the number of the event to send first to a browser that says which it had last. One that watched another run, or says
+    /// what has not been, begins at the beginning.
+    fn after(&self, last: Option<&str>) -> usize {
+        let number = || {
+            let (run, number) = last?.split_once('-')?;
+            let number = number.parse::<usize>().ok()?;
+            let is_ours = u64::from_str_radix(run, 16) == Ok(self.run) && number < *self.count.borrow();
+            is_ours.then_some(number + 1)
+        };
+        number().unwrap_or(0)
+    }
+
     fn events(&self) -> MutexGuard<'_, Events> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,8 +174,8 @@ async fn events(
     State(told): State<Arc<Told>>,
     headers: HeaderMap,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<usize>().ok());
-    let begin = (last.map_or(0, |last| last.saturating_add(1)), told.count.subscribe());
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let begin = (told.after(last), told.count.subscribe());
     let next = move |(number, mut count): (usize, watch::Receiver<usize>)| {
         let told = Arc::clone(&told);
         async move {
@@ -159,8 +185,58 @@ async fn events(
             }
             count.wait_for(|&count| count > number).await.ok()?;
             let (number, name, text) = told.event(number)?;
-            Some((Ok(Event::default().id(number.to_string()).event(name).data(text)), (number + 1, count)))
+            Some((Ok(Event::default().id(told.id(number)).event(name).data(text)), (number + 1, count)))
         }
     };
     Sse::new(unfold(begin, next)).keep_alive(KeepAlive::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use super::*;
+
+    /// Asks for the events of a run, until its last; returns all that is said.
+    fn watch(address: SocketAddr, last: Option<&str>) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let last = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
+        write!(stream, "GET /run HTTP/1.1\r\nHost: here\r\nConnection: close\r\n{last}\r\n").unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).unwrap();
+        said
+    }
+
+    fn ids(said: &str) -> Vec<&str> {
+        said.lines().filter_map(|line| line.strip_prefix("id: ")).collect()
+    }
+
+    fn start() -> Live {
+        Live::start(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap()
+    }
+
+    #[test]
+    fn who_comes_back_gets_what_is_missing_and_of_another_run_everything() {
+        let live = start();
+        live.tell("begin", &());
+        live.tell("iteration", &1);
+        live.tell("iteration", &2);
+        live.tell(END, &());
+        let all = watch(live.address(), None);
+        let all = ids(&all);
+        assert_eq!(all.len(), 4, "{all:?}");
+        let missing = watch(live.address(), Some(all[1]));
+        assert_eq!(ids(&missing), all[2..]);
+        // A run that has told less than the one before, as a browser that goes on after that may find it.
+        let other = start();
+        other.tell("begin", &());
+        other.tell(END, &());
+        let beyond = format!("{:x}-7", other.told.run);
+        for last in [all[0], all[3], "3", "", "x-1", "-", beyond.as_str()] {
+            let said = watch(other.address(), Some(last));
+            let events: Vec<_> = said.lines().filter(|line| line.starts_with("event: ")).collect();
+            assert_eq!(events, ["event: begin", "event: end"], "{last}");
+        }
+    }
 }

@@ -225,7 +225,12 @@ fn the_page_of_served_models_asks_them() {
         await ask("What a user may like", { users: "nobody" });
         await until(() => titled("What a user may like").querySelector(".error"));
         say("refused", titled("What a user may like").querySelector(".error").textContent);
+        say("new", await ask("What somebody new may like", { people: "i7=5\n\n i3=4.5 \n", number: "2" }));
         say("topics", $(".explorer h2").textContent);
+        const map = $(".explorer");
+        await send("/reload", {});
+        await until(() => $(".explorer") && $(".explorer") !== map);
+        say("topics again", $(".explorer h2").textContent);
     "#;
     let Some(said) = drive(&place, &page, script) else { return };
     let similar = done(&["similar", &movies, "i7", "-n", "3"]);
@@ -234,7 +239,9 @@ fn the_page_of_served_models_asks_them() {
     assert_eq!(said["recommended"].as_array().unwrap().len(), 2, "{said}");
     assert_eq!(said["offered"], serde_json::json!(["i12"]), "{said}");
     assert!(said["refused"].as_str().unwrap().contains("nobody"), "{said}");
+    assert_eq!(said["new"].as_array().unwrap().len(), 2, "{said}");
     assert!(said["topics"].as_str().unwrap().starts_with("Words of topic"), "{said}");
+    assert_eq!(said["topics again"], said["topics"], "{said}");
 }
 
 #[test]

@@ -280,7 +280,23 @@ fn what_cannot_be_answered_is_refused_with_the_reason() {
         let said: Value = serde_json::from_str(&said).unwrap();
         assert!(said["error"].as_str().unwrap().contains(reason), "{path} {body}: {said}");
     }
-    assert_eq!(server.send("GET", "/recommend", "", "").0, 405);
+    for (method, path, status, allowed, reason) in [
+        ("GET", "/recommend", 405, Some("POST"), "expected POST /recommend"),
+        ("PUT", "/models/movies/similar", 405, Some("POST"), "expected POST /models/movies/similar"),
+        ("POST", "/health", 405, Some("GET,HEAD"), "expected GET /health"),
+        ("GET", "/reload", 405, Some("POST"), "expected POST /reload"),
+        ("GET", "/nothere", 404, None, "there is no such page"),
+        ("DELETE", "/nothere", 404, None, "there is no such page"),
+        ("GET", "/models/films/recommend", 404, None, "no model \"films\""),
+        ("GET", "/models/movies/top", 404, None, "\"movies\" does not answer \"top\""),
+    ] {
+        let (found, head, said) = server.send(method, path, "", "");
+        assert_eq!(found, status, "{method} {path}: {said}");
+        let said: Value = serde_json::from_str(&said).unwrap();
+        assert!(said["error"].as_str().unwrap().contains(reason), "{method} {path}: {said}");
+        let allow = head.to_lowercase().lines().find_map(|line| Some(line.strip_prefix("allow: ")?.to_owned()));
+        assert_eq!(allow, allowed.map(str::to_lowercase), "{method} {path}");
+    }
     assert!(server.get("/metrics").contains("question=\"recommend\",status=\"413\"} 1"), "refusals are counted too");
 
     // Half a request, a hundred times, is in nobody's way.

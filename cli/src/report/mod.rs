@@ -185,6 +185,22 @@ mod tests {
     }
 
     #[test]
+    fn what_only_a_later_run_has_measured_is_drawn_too() {
+        let (first, mut second) = (run(0.1, false), run(0.2, false));
+        for one in &mut second.iterations {
+            one.metrics.insert("test_rmse".into(), 2.0 / one.iteration as f64);
+        }
+        let subject = |name, record| Subject { name, runs: vec![record] };
+        let page = comparison("view", &[], &[], &[subject("first", &first), subject("second", &second)], "{}").unwrap();
+        let plots: Vec<&str> = page.split("<figure>").filter(|plot| plot.contains("test_rmse by ")).collect();
+        assert_eq!(plots.len(), 2, "{page}");
+        for plot in plots {
+            // Points are said to be of a run.
+            assert!(plot.contains("second ") && !plot.contains("first "), "{plot}");
+        }
+    }
+
+    #[test]
     fn a_run_without_iterations_has_a_page() {
         let mut record = run(0.1, true);
         record.iterations.clear();

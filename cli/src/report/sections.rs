@@ -31,7 +31,6 @@ pub fn all(subjects: &[Subject<'_>]) -> Vec<(&'static str, String)> {
 
 /// Draws objective and metrics against iterations and against time.
 fn curves(subjects: &[Subject<'_>]) -> String {
-    let Some(first) = subjects.first() else { return String::new() };
     let time_scale = match Scale::of(subjects.iter().map(|one| one.shown().phases.train), FAR_APART) {
         Scale::Log if subjects.len() > 1 => Scale::Log,
         _ => Scale::Linear,
@@ -41,7 +40,7 @@ fn curves(subjects: &[Subject<'_>]) -> String {
         ("training time, s", by_time, time_scale),
     ];
     let mut plots = String::new();
-    for (title, names) in groups(first.shown(), subjects.len() > 1) {
+    for (title, names) in groups(subjects) {
         for (x, x_of, x_scale) in axes {
             let drawn: Vec<Line> =
                 subjects.iter().flat_map(|subject| of_subject(subject, &names, x_of, subjects.len() > 1)).collect();
@@ -56,13 +55,13 @@ fn curves(subjects: &[Subject<'_>]) -> String {
 }
 
 /// Returns what is drawn in one plot each: its title and its metrics.
-fn groups(record: &Record, apart: bool) -> Vec<(String, Vec<String>)> {
-    // Not all are known after every iteration.
-    let names: BTreeSet<String> =
-        record.iterations.iter().flat_map(|one| one.metrics.keys().map(ToString::to_string)).collect();
-    // Errors share a plot, so that training and unseen data can be compared.
+fn groups(subjects: &[Subject<'_>]) -> Vec<(String, Vec<String>)> {
+    // Not all are known after every iteration, nor of every run: some may have test data and others none.
+    let iterations = subjects.iter().flat_map(|one| &one.shown().iterations);
+    let names: BTreeSet<String> = iterations.flat_map(|one| one.metrics.keys().map(ToString::to_string)).collect();
+    // Errors of one run share a plot, so that training and unseen data can be compared.
     let (errors, others): (Vec<String>, Vec<String>) =
-        names.into_iter().partition(|name| name.ends_with("rmse") && !apart);
+        names.into_iter().partition(|name| name.ends_with("rmse") && subjects.len() == 1);
     let mut groups = vec![("objective".to_owned(), vec!["objective".to_owned()])];
     if !errors.is_empty() {
         groups.push(("rmse".to_owned(), errors));
