@@ -16,6 +16,7 @@ use megagrid_engine::cluster::{FreePorts, HOSTS, Membership, PROCESS};
 use crate::entry::List;
 use crate::failure::{Failure, usage};
 use crate::interrupt;
+use crate::spares;
 use crate::train;
 use job::{Ended, Job};
 use ssh::Hosts;
@@ -85,7 +86,7 @@ struct Training {
 
 impl Training {
     /// Refuses commands that cannot run, as they would themselves.
-    fn check(command: &[OsString], parser: clap::Command) -> anyhow::Result<Self> {
+    fn check(command: &[OsString], mut parser: clap::Command) -> anyhow::Result<Self> {
         let name = command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let mut known: Vec<&str> = train::All::entries().iter().map(|entry| entry.name).collect();
         known.push("tune");
@@ -97,7 +98,8 @@ impl Training {
             return Err(usage(format!("\"{name}\" is no training command; after \"--\" comes one of {known}")));
         }
         let whole = std::iter::once(OsStr::new("megagrid")).chain(command.iter().map(OsString::as_os_str));
-        let matches = parser.try_get_matches_from(whole).unwrap_or_else(|error| error.exit());
+        let matches = parser.try_get_matches_from_mut(whole).unwrap_or_else(|error| error.exit());
+        spares::check(&parser, &matches)?;
         // What tune trains is a command of its own.
         let mut options = &matches;
         while let Some((inner, of)) = options.subcommand() {

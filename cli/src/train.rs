@@ -56,7 +56,6 @@ impl<A: Trains> Args<A> {
     pub fn job(&self) -> anyhow::Result<Job<A>> {
         megagrid_training::Options::check(&self.own)?;
         let run = A::run_options(&self.own, &self.common.run)?;
-        self.common.spares(&self.source.input)?;
         self.common.prepare(&run)?;
         let source = self.source()?;
         let _progress = Progress::spinner(self.common.quiet, "loading");

@@ -44,6 +44,7 @@ mod serve;
 mod served;
 #[cfg(feature = "baselines")]
 mod servers;
+mod spares;
 #[cfg(target_os = "linux")]
 mod ssh;
 mod stopping;
