@@ -46,9 +46,17 @@ fn run<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
 
 /// Trains in one process.
 fn train<A: Trains>(args: &Args<A>) -> anyhow::Result<()> {
-    let job = args.job()?;
-    let trained = observed(job, &args.common)?;
-    conclude(trained, &args.common, "")
+    let (job, common) = (args.job()?, &args.common);
+    // The timelines of virtual workers are in one process, and written when all have ended.
+    let trace = common.trace.as_deref().filter(|_| common.experiment.virtual_workers.is_none());
+    if trace.is_some() {
+        trace::begin();
+    }
+    let trained = observed(job, common)?;
+    let traced = trace.map_or(Ok(()), |file| trace::end(file, common.processes.peers.as_deref()));
+    // What was trained is not lost with its timeline.
+    conclude(trained, common, "")?;
+    traced
 }
 
 impl<A: Trains> Args<A> {
@@ -83,15 +91,7 @@ pub fn with_common<A: Algorithm>(job: Job<A>, common: &Common) -> Job<A> {
 /// Trains with a line on the terminal; an interruption leaves a record.
 pub fn observed<A: Algorithm>(job: Job<A>, common: &Common) -> anyhow::Result<Trained<A>> {
     let watch = Watch::new(common)?;
-    // The timelines of virtual workers are in one process, and written when all have ended.
-    let trace = common.trace.as_deref().filter(|_| common.experiment.virtual_workers.is_none());
-    if trace.is_some() {
-        trace::begin();
-    }
     let outcome = megagrid_training::train(job, &common.processes, &watch);
-    if let (Some(file), Ok(_)) = (trace, &outcome) {
-        trace::end(file, common.processes.peers.as_deref())?;
-    }
     if let Err(Error::Interrupted { record: Some(record), .. }) = &outcome {
         common.write_record(record)?;
     }
