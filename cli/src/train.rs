@@ -1,6 +1,8 @@
 //! The training commands, one for each algorithm: by one process, by several, or by many virtual workers.
 
 use std::cell::Cell;
+#[cfg(feature = "serve")]
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,7 +127,14 @@ impl Watch {
     /// Begins without a line.
     pub fn new(common: &Common) -> anyhow::Result<Self> {
         #[cfg(feature = "serve")]
-        let live = common.live.map(megagrid_serve::Live::start).transpose().map_err(crate::serve::failure)?;
+        let live = common.live.map(|address| {
+            let started = megagrid_serve::Live::start(address);
+            // The same address, where a port of it is free.
+            let free = SocketAddr::new(address.ip(), 0);
+            started.map_err(|error| crate::serve::failure(error, &format!("--live={free} takes a free port")))
+        });
+        #[cfg(feature = "serve")]
+        let live = live.transpose()?;
         #[cfg(feature = "serve")]
         if let Some(live) = &live {
             eprintln!("megagrid: the run is shown at http://{}", live.address());
