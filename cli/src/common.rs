@@ -119,19 +119,6 @@ impl Common {
         Ok(())
     }
 
-    /// Refuses to replace the input by what is written.
-    pub fn spares(&self, input: &Path) -> anyhow::Result<()> {
-        let Ok(input) = input.canonicalize() else { return Ok(()) };
-        let files = [("--json", &self.json), ("--report", &self.report), ("--trace", &self.trace)];
-        let is_input = |file: &Option<PathBuf>| {
-            file.as_ref().is_some_and(|file| file.canonicalize().is_ok_and(|file| file == input))
-        };
-        match files.into_iter().find(|(_, file)| is_input(file)) {
-            Some((name, _)) => Err(usage(format!("{name} names the input, which it would replace; name another file"))),
-            None => Ok(()),
-        }
-    }
-
     /// Tells whether stdout is free for a summary.
     pub fn wants_summary(&self) -> bool {
         !self.quiet && self.json.as_deref() != Some(Path::new("-"))

@@ -3,10 +3,12 @@
 pub mod job;
 pub mod ssh;
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::parser::ValueSource;
@@ -16,6 +18,7 @@ use megagrid_engine::cluster::{FreePorts, HOSTS, Membership, PROCESS};
 use crate::entry::List;
 use crate::failure::{Failure, usage};
 use crate::interrupt;
+use crate::spares;
 use crate::train;
 use job::{Ended, Job};
 use ssh::Hosts;
@@ -49,7 +52,8 @@ pub struct Args {
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true,
           required_unless_present_any = ["hostfile", "hosts"], value_parser = clap::value_parser!(u16).range(1..=1024))]
     processes: Option<u16>,
-    /// Start the processes again if one dies, at most R times, from the last complete checkpoint in the command's --checkpoint.
+    /// Start the processes again if one dies, at most R times, from the last complete checkpoint that they wrote to the command's
+    /// --checkpoint. Where one ends with an error of its own, a file that is not there say, they are not: it would come again.
     #[arg(long, value_name = "R", default_value_t = 0, conflicts_with = "hostfile")]
     restarts: u32,
     #[command(flatten)]
@@ -80,12 +84,14 @@ pub fn run(args: &Args, parser: clap::Command) -> anyhow::Result<()> {
 /// What launch needs to know of a training command.
 struct Training {
     checkpoint: Option<PathBuf>,
+    /// What is there before the run that does not go on from it.
+    others: HashSet<Checkpoint>,
     has_workers: bool,
 }
 
 impl Training {
     /// Refuses commands that cannot run, as they would themselves.
-    fn check(command: &[OsString], parser: clap::Command) -> anyhow::Result<Self> {
+    fn check(command: &[OsString], mut parser: clap::Command) -> anyhow::Result<Self> {
         let name = command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let mut known: Vec<&str> = train::All::entries().iter().map(|entry| entry.name).collect();
         known.push("tune");
@@ -97,7 +103,8 @@ impl Training {
             return Err(usage(format!("\"{name}\" is no training command; after \"--\" comes one of {known}")));
         }
         let whole = std::iter::once(OsStr::new("megagrid")).chain(command.iter().map(OsString::as_os_str));
-        let matches = parser.try_get_matches_from(whole).unwrap_or_else(|error| error.exit());
+        let matches = parser.try_get_matches_from_mut(whole).unwrap_or_else(|error| error.exit());
+        spares::check(&parser, &matches)?;
         // What tune trains is a command of its own.
         let mut options = &matches;
         while let Some((inner, of)) = options.subcommand() {
@@ -117,11 +124,25 @@ impl Training {
                 "every process reads a part of the input, and what comes through a pipe can be read once, by one; save it in a file",
             ));
         }
-        let checkpoint = options.try_get_one::<PathBuf>("checkpoint").ok().flatten().cloned();
+        let place = |name| options.try_get_one::<PathBuf>(name).ok().flatten().cloned();
+        let (checkpoint, resume) = (place("checkpoint"), place("resume"));
+        let goes_on = |from: &&Path| resume.as_deref().is_some_and(|resume| is_same(resume, from));
+        let others = checkpoint.as_deref().filter(|saved| !goes_on(saved)).map(checkpoints).unwrap_or_default();
         // How many of GeePS there are decides what is trained, so that their number follows from no machine.
         let has_workers = name == "geeps" || options.value_source("workers") == Some(ValueSource::CommandLine);
-        Ok(Self { checkpoint, has_workers })
+        Ok(Self { checkpoint, others, has_workers })
     }
+
+    /// Returns the directory that has checkpoints of this run, if there is one.
+    fn last_checkpoints(&self) -> Option<&Path> {
+        let is_own = |directory: &&Path| checkpoints(directory).iter().any(|found| !self.others.contains(found));
+        self.checkpoint.as_deref().filter(is_own)
+    }
+}
+
+/// Tells whether two paths lead to one place.
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
 /// Runs the command in the place of this process.
@@ -165,19 +186,20 @@ fn run_all(args: &Args, training: &Training) -> anyhow::Result<()> {
             kept: None,
             output: None,
         };
-        let (process, how) = match job::run(&job)? {
+        let (process, how, is_death) = match job::run(&job)? {
             Ended::Done => return Ok(()),
             Ended::Interrupted => return Err(Failure::Child { code: interrupt::EXIT_CODE as u8, message: None }.into()),
-            Ended::Failed { process, how } => (process, how),
+            Ended::Failed { process, how, is_death } => (process, how, is_death),
         };
-        if restart > args.restarts || how.code() == 2 {
-            let message = Some(format!("process {process} {how}; all processes have ended"));
+        if restart > args.restarts || !is_death {
+            let why = if restart > args.restarts { "" } else { "; --restarts is for processes that die" };
+            let message = Some(format!("process {process} {how}; all processes have ended{why}"));
             return Err(Failure::Child { code: how.code(), message }.into());
         }
-        let from = training.checkpoint.as_deref().filter(|directory| has_checkpoint(directory));
+        let from = training.last_checkpoints();
         let place = match from {
             Some(directory) => format!("from the last checkpoint in {}", directory.display()),
-            None => "from the beginning: there is no checkpoint".to_owned(),
+            None => "as it began: it has written no checkpoint".to_owned(),
         };
         eprintln!("megagrid: process {process} {how}; restart {restart} of {} {place}", args.restarts);
         if let Some(directory) = from {
@@ -191,18 +213,22 @@ fn own_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("finding the program that runs")
 }
 
-/// Tells whether a directory has a complete checkpoint: its manifest is written last.
-fn has_checkpoint(directory: &Path) -> bool {
+/// What tells a checkpoint from others: what is there when all else is, and when that was written.
+type Checkpoint = (PathBuf, Option<SystemTime>);
+
+/// Lists the complete checkpoints of a directory: their manifests are written last.
+fn checkpoints(directory: &Path) -> HashSet<Checkpoint> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    // What is there when all else is: of an engine, and of GeePS.
+    // Of an engine, and of GeePS.
     let whole = [("iteration-", "checkpoint.json"), ("epoch-", "state.json")];
-    let is_whole = |entry: fs::DirEntry| {
+    let of = |entry: fs::DirEntry| {
         let name = entry.file_name();
-        whole
-            .iter()
-            .any(|(prefix, last)| name.to_string_lossy().starts_with(prefix) && entry.path().join(last).is_file())
+        let (_, last) = whole.iter().find(|(prefix, _)| name.to_string_lossy().starts_with(prefix))?;
+        let last = entry.path().join(last);
+        let metadata = fs::metadata(&last).ok().filter(fs::Metadata::is_file)?;
+        Some((last, metadata.modified().ok()))
     };
-    entries.into_iter().any(is_whole)
+    entries.filter_map(of).collect()
 }
 
 /// Makes a command go on from the checkpoints of a directory.

@@ -39,6 +39,7 @@ mod rows;
 #[cfg(feature = "serve")]
 mod serve;
 mod similar;
+mod spares;
 mod together;
 mod top;
 mod topics;
@@ -50,7 +51,7 @@ mod view;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
@@ -96,7 +97,7 @@ enum Command {
 fn main() -> ExitCode {
     start_log();
     cluster::quiet_panics();
-    let outcome = interrupt::install().and_then(|()| match Cli::parse().command {
+    let outcome = interrupt::install().and_then(|()| parsed()).and_then(|cli| match cli.command {
         Command::Demo(args) => demo::run(&args),
         Command::Train(chosen) => chosen.run(),
         #[cfg(feature = "baselines")]
@@ -127,6 +128,14 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),
     }
+}
+
+/// Reads the command line, and checks that what is written spares what is read.
+fn parsed() -> anyhow::Result<Cli> {
+    let mut command = Cli::command();
+    let matches = command.get_matches_mut();
+    spares::check(&command, &matches)?;
+    Ok(Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit()))
 }
 
 /// Shows the libraries' warnings, or more by `MEGAGRID_LOG=debug`.

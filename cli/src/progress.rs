@@ -65,6 +65,11 @@ pub fn engineering(number: f64) -> String {
     }
 }
 
+/// Writes how many there are of something: 1 round, 2 rounds.
+pub fn counted(number: usize, one: &str) -> String {
+    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Writes bytes with a unit.
 pub fn bytes(number: u64) -> String {
     indicatif::HumanBytes(number).to_string()

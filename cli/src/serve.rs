@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     raise_open_files();
-    serve(&options, started, interrupted()).map_err(failure)
+    serve(&options, started, interrupted()).map_err(|error| failure(error, "--port 0 takes a free one"))
 }
 
 /// Has as many connections be open as the system allows: who sends slowly has one for long, and others are to get one too.
@@ -97,10 +97,12 @@ fn raise_open_files() {
     }
 }
 
-/// Tells usage from what went wrong.
-pub fn failure(error: megagrid_serve::Error) -> anyhow::Error {
+/// Tells usage from what went wrong. `free` says how to listen at an address that no other program has.
+pub fn failure(error: megagrid_serve::Error, free: &str) -> anyhow::Error {
     match error {
         megagrid_serve::Error::Option(problem) => usage(problem),
+        // The text has the cause in it.
+        error @ megagrid_serve::Error::Bind { .. } => anyhow::anyhow!("{error} {free}"),
         other => other.into(),
     }
 }

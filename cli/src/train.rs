@@ -1,6 +1,8 @@
 //! The training commands, one for each algorithm: by one process, by several, or by many virtual workers.
 
 use std::cell::Cell;
+#[cfg(feature = "serve")]
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,9 +48,17 @@ fn run<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
 
 /// Trains in one process.
 fn train<A: Trains>(args: &Args<A>) -> anyhow::Result<()> {
-    let job = args.job()?;
-    let trained = observed(job, &args.common)?;
-    conclude(trained, &args.common, "")
+    let (job, common) = (args.job()?, &args.common);
+    // The timelines of virtual workers are in one process, and written when all have ended.
+    let trace = common.trace.as_deref().filter(|_| common.experiment.virtual_workers.is_none());
+    if trace.is_some() {
+        trace::begin();
+    }
+    let trained = observed(job, common)?;
+    let traced = trace.map_or(Ok(()), |file| trace::end(file, common.processes.peers.as_deref()));
+    // What was trained is not lost with its timeline.
+    conclude(trained, common, "")?;
+    traced
 }
 
 impl<A: Trains> Args<A> {
@@ -56,7 +66,6 @@ impl<A: Trains> Args<A> {
     pub fn job(&self) -> anyhow::Result<Job<A>> {
         megagrid_training::Options::check(&self.own)?;
         let run = A::run_options(&self.own, &self.common.run)?;
-        self.common.spares(&self.source.input)?;
         self.common.prepare(&run)?;
         let source = self.source()?;
         let _progress = Progress::spinner(self.common.quiet, "loading");
@@ -84,15 +93,7 @@ pub fn with_common<A: Algorithm>(job: Job<A>, common: &Common) -> Job<A> {
 /// Trains with a line on the terminal; an interruption leaves a record.
 pub fn observed<A: Algorithm>(job: Job<A>, common: &Common) -> anyhow::Result<Trained<A>> {
     let watch = Watch::new(common)?;
-    // The timelines of virtual workers are in one process, and written when all have ended.
-    let trace = common.trace.as_deref().filter(|_| common.experiment.virtual_workers.is_none());
-    if trace.is_some() {
-        trace::begin();
-    }
     let outcome = megagrid_training::train(job, &common.processes, &watch);
-    if let (Some(file), Ok(_)) = (trace, &outcome) {
-        trace::end(file, common.processes.peers.as_deref())?;
-    }
     if let Err(Error::Interrupted { record: Some(record), .. }) = &outcome {
         common.write_record(record)?;
     }
@@ -126,7 +127,14 @@ impl Watch {
     /// Begins without a line.
     pub fn new(common: &Common) -> anyhow::Result<Self> {
         #[cfg(feature = "serve")]
-        let live = common.live.map(megagrid_serve::Live::start).transpose().map_err(crate::serve::failure)?;
+        let live = common.live.map(|address| {
+            let started = megagrid_serve::Live::start(address);
+            // The same address, where a port of it is free.
+            let free = SocketAddr::new(address.ip(), 0);
+            started.map_err(|error| crate::serve::failure(error, &format!("--live={free} takes a free port")))
+        });
+        #[cfg(feature = "serve")]
+        let live = live.transpose()?;
         #[cfg(feature = "serve")]
         if let Some(live) = &live {
             eprintln!("megagrid: the run is shown at http://{}", live.address());

@@ -63,6 +63,11 @@ fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Record)>> {
                 Ok(record) => runs.push((name(&file, &runs), record)),
                 // There may be other files of JSON beside records.
                 Err(_) if is_directory => {}
+                Err(_) if is_of_comparison(&text) => {
+                    let problem = "is a record of megagrid compare, and view reads those that --json of a training wrote; \
+                                   the page of a comparison is what its --report writes";
+                    return Err(Error::invalid(&file, problem).into());
+                }
                 Err(error) => {
                     let problem = format!("{error}; expected a record that --json of a training wrote");
                     return Err(Error::invalid(&file, problem).into());
@@ -79,6 +84,12 @@ fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Record)>> {
         return Err(usage(problem));
     }
     Ok(runs)
+}
+
+/// Tells whether a text is what --json of a comparison wrote.
+fn is_of_comparison(text: &str) -> bool {
+    let command = |record: Value| record.get("command")?.as_str().map(|command| command.starts_with("compare "));
+    serde_json::from_str(text).ok().and_then(command) == Some(true)
 }
 
 fn records_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {

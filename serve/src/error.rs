@@ -15,7 +15,7 @@ pub enum Error {
     #[error("{0}")]
     Option(String),
     /// An address that cannot be listened at.
-    #[error("{address}: {source}; is another server there? --port 0 takes a free one")]
+    #[error("{address}: {source}; is another server there?")]
     Bind {
         /// The address.
         address: SocketAddr,

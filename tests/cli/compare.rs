@@ -320,6 +320,41 @@ fn a_target_that_no_run_reaches_is_said_so() {
 }
 
 #[test]
+fn numbers_are_short_and_a_record_of_a_comparison_is_told_from_others() {
+    let place = Place::new();
+    let (graph, record) = (place.graph(), place.name("c.json"));
+    let args = ["compare", "pagerank", &graph, "--systems", "megagrid", "--repeat", "1", "--iterations", "2"];
+    let target = ["--target", "0.00000002869598835084572", "--json", &record];
+    let text = done(&[&args[..], &target].concat());
+    assert!(text.starts_with("compare pagerank: 1 round, target 2.8696e-8\n"), "{text}");
+    assert!(done(&[&args[..], &["--target", "0.25"]].concat()).contains(", target 0.25\n"));
+    fails(&["view", &record], 1, &["c.json", "is a record of megagrid compare", "its --report"]);
+}
+
+/// Where clocks are several iterations apart, most send nothing, and a median would say that none does.
+#[test]
+fn what_only_some_iterations_send_is_not_lost() {
+    let place = Place::new();
+    let (ratings, record) = (place.ratings(), place.name("c.json"));
+    let args = ["compare", "mf", &ratings, "--gradient", "in-place", "--systems", "megagrid", "--repeat", "1"];
+    let rest = ["--processes", "2", "-w", "1", "--iterations", "8", "--work-per-clock", "4", "--json", &record];
+    done(&[&args[..], &rest].concat());
+    let found = json(&record);
+    let system = &found["systems"][0];
+    let iterations = system["runs"][0]["iterations"].as_array().unwrap();
+    let mean = |of: &dyn Fn(&Value) -> f64| iterations.iter().map(of).sum::<f64>() / iterations.len() as f64;
+    let is = |found: &Value, expected: f64| {
+        let found = found["median"].as_f64().unwrap();
+        assert!(found > 0.0 && (found / expected - 1.0).abs() < 1e-9, "{found}, not {expected}: {iterations:?}");
+    };
+    is(&system["sent_bytes"], mean(&|one| one["sent_bytes"].as_f64().unwrap()));
+    is(&system["iteration_seconds"], mean(&|one| one["seconds"].as_f64().unwrap()));
+    assert!(system["messages"]["median"].as_f64().unwrap() > 0.0);
+    let of_each = system["processes"].as_array().unwrap();
+    is(&of_each[1]["sent_bytes"], mean(&|one| one["process_bytes"][1].as_f64().unwrap()));
+}
+
+#[test]
 fn what_cannot_be_compared_is_refused() {
     let place = Place::new();
     let ratings = place.ratings();
@@ -336,6 +371,22 @@ fn what_cannot_be_compared_is_refused() {
     fails(&mf(&["--target", "NaN"]), 2, &["target"]);
     fails(&mf(&["--dims", "0"]), 2, &["dims"]);
     fails(&mf(&["--optimizer", "adam"]), 2, &["--optimizer sgd or adagrad", "which all systems have"]);
+    fails(&mf(&["--work-per-clock", "0.25"]), 2, &["leave out --work-per-clock"]);
+    fails(&mf(&["--batch", "9"]), 2, &["leave out --batch"]);
+    for system in ["iterstore", "ps-naive"] {
+        for option in [["--work-per-clock", "4"], ["--batch", "9"]] {
+            let args = [&mf(&["--gradient", "in-place", "--systems"])[..], &[system], &option].concat();
+            fails(&args, 2, &[system, "its clocks are its own: leave out --work-per-clock"]);
+        }
+    }
+    let topics = ["compare", "lda", &corpus(&place), "--format", "text", "-k", "3", "--work-per-clock"];
+    fails(&[&topics[..], &["2", "--systems", "gas"]].concat(), 2, &["gas", "leave out --work-per-clock"]);
+    fails(&mf(&["--patience", "3"]), 2, &["--patience goes with test data"]);
+    fails(&mf(&["--strategy", "bicut"]), 2, &["--strategy is for the training command", "--cut"]);
+    let help = done(&["compare", "mf", "--help"]);
+    for option in ["--checkpoint", "--patience", "--strategy", "--trace", "--live", "--model"] {
+        assert!(!help.contains(&format!("\n      {option}")), "{option}");
+    }
     fails(&["compare", "mf", &missing], 1, &["missing.csv"]);
     fails(&["compare", "mf", &bad, "--repeat", "1"], 1, &["bad.csv:2", "megagrid"]);
     fails(&["compare", "mf", &ratings, "--report", "/nowhere/r.html"], 1, &["/nowhere/r.html"]);

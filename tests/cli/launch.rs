@@ -59,6 +59,31 @@ fn a_failure_ends_all() {
     assert!(last.starts_with("megagrid: process ") && last.contains("ended with exit code 1"), "{last}");
 }
 
+/// A job that is started again would go on from what is in its directory: not from another run's, and not because of an error.
+#[test]
+fn an_error_is_no_death() {
+    let place = Place::new();
+    let (ratings, saved, model) = (place.ratings(), place.name("saved"), place.name("model"));
+    let mf = ["mf", &ratings, "-w", "1", "-q", "--dims", "4", "--checkpoint", &saved];
+    let launch = |rest: &[&str], parts: &[&str]| {
+        let ran = run(&[&["launch", "-n", "2", "--restarts", "2", "--"], rest].concat());
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        for part in parts {
+            assert!(ran.stderr.contains(part), "no \"{part}\" in: {}", ran.stderr);
+        }
+        assert!(!ran.stderr.contains("restart 1"), "{}", ran.stderr);
+        let last = ran.stderr.lines().last().unwrap();
+        assert!(last.ends_with("all processes have ended; --restarts is for processes that die"), "{last}");
+    };
+    done(&[&mf[..], &["--iterations", "5"]].concat());
+    let other = ["--iterations", "3", "--model", &model];
+    launch(&[&mf[..], &other].concat(), &["a checkpoint of iteration 5, and 0 are done"]);
+    assert!(!fs::exists(&model).unwrap());
+    let bad = place.file("bad.csv", "1,2,3\n1,2,x\n");
+    launch(&["mf", &bad], &["bad.csv:2"]);
+    launch(&["mf", &place.name("none.csv")], &["none.csv: No such file"]);
+}
+
 #[cfg(target_os = "linux")]
 mod signals {
     use super::*;
@@ -160,6 +185,27 @@ mod signals {
         assert_eq!(lines.len(), 2, "{messages}");
         assert!(lines[0].contains("killed by signal 9; restart 1 of 1 from the last checkpoint in "), "{messages}");
         assert!(lines[1].contains("killed by signal 9; all processes have ended"), "{messages}");
+    }
+
+    /// Killed while it reads, before it could say that the checkpoints are not its own.
+    #[test]
+    fn a_restart_does_not_go_on_with_another_run() {
+        let place = Place::new();
+        let (ratings, saved, pipe) = (place.ratings(), place.name("saved"), place.name("test.csv"));
+        let mf = ["mf", &ratings, "-w", "1", "-q", "--dims", "4", "--checkpoint", &saved];
+        done(&[&mf[..], &["--iterations", "5"]].concat());
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        // Nobody writes into it.
+        let launched = launched::launch(&["-n", "1", "--restarts", "1"], &[&mf[..], &["--test", &pipe]].concat());
+        let first = process(&launched, 0, None);
+        send("-KILL", first);
+        let second = process(&launched, 0, Some(first));
+        let arguments = fs::read_to_string(format!("/proc/{second}/cmdline")).unwrap();
+        assert!(!arguments.contains("--resume"), "{arguments}");
+        send("-KILL", second);
+        let (code, messages) = end(launched);
+        assert_eq!(code, Some(1), "{messages}");
+        assert!(messages.contains("restart 1 of 1 as it began: it has written no checkpoint"), "{messages}");
     }
 
     #[test]

@@ -45,6 +45,7 @@ mod served;
 #[cfg(feature = "baselines")]
 mod servers;
 mod shapes;
+mod spares;
 #[cfg(target_os = "linux")]
 mod ssh;
 mod stopping;

@@ -195,6 +195,12 @@ fn a_run_is_shown_to_this_machine_only() {
     let place = Place::new();
     fails(&["mf", &place.ratings(), "--live=0.0.0.0:0"], 2, &["0.0.0.0 can be reached by others", "ssh -L"]);
     fails(&["tune", "mf", &place.ratings(), "--live"], 2, &["--live"]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let live = format!("--live={}", taken.local_addr().unwrap());
+    let parts = ["is another server there? --live=127.0.0.1:0 takes a free port"];
+    fails(&["mf", &place.ratings(), &live], 1, &parts);
+    let said = crate::run(&["mf", &place.ratings(), &live]).stderr;
+    assert_eq!((said.matches("Address already in use").count(), said.contains("--port")), (1, false), "{said}");
     fails(&["mf", &place.ratings(), "--live=here"], 2, &["--live", "invalid socket address"]);
 }
 

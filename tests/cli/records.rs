@@ -206,14 +206,3 @@ fn models_and_records_are_written_where_nobody_reads_what_is_said() {
     assert!(place.path("model/model.json").exists());
     of(&["compare", "mf", &ratings, "--systems", "megagrid", "--repeat", "1", "--iterations", "2"]);
 }
-
-#[test]
-fn the_input_is_not_replaced_by_what_is_written() {
-    let place = Place::new();
-    let ratings = place.ratings();
-    let before = std::fs::read(&ratings).unwrap();
-    for option in ["--json", "--report", "--trace"] {
-        fails(&["mf", &ratings, option, &ratings], 2, &[option, "names the input"]);
-    }
-    assert!(std::fs::read(&ratings).unwrap() == before);
-}

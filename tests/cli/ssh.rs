@@ -81,6 +81,8 @@ fn hosts_that_cannot_be_reached_end_all() {
     on(&["--hosts", "a,b", &format!("--ssh={ssh}")], 1, &["was not reached by ssh"]);
     on(&["--hosts", "a,b", "--ssh=/none/ssh"], 1, &["starting process 0", "/none/ssh"]);
     on(&["--hosts", "a,-x", "--ssh"], 2, &["\"-x\"", "[user@]host[:port]"]);
+    on(&["--hosts", "a:99999,b", "--ssh"], 2, &["--hosts: \"a:99999\" has no port from 1 to 65535"]);
+    on(&["--hosts", "a:99,a:99", "--ssh"], 2, &["--hosts: \"a:99\" stands there twice"]);
     on(&["--hosts", "a,b"], 2, &["--ssh"]);
     on(&["-n", "2", "--ssh"], 2, &["cannot be used"]);
 }

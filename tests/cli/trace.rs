@@ -91,3 +91,20 @@ fn several_processes_and_virtual_workers() {
     done(&[&mf[..], &["--virtual-workers", "2", "--clock-cost", "0.001"]].concat());
     assert_complete(&tracks(&file), &[(0, 0), (1, 1)], f64::INFINITY);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_model_is_not_lost_with_its_timeline() {
+    let place = Place::new();
+    let (ratings, record) = (place.ratings(), place.name("run.json"));
+    for launch in [&[][..], &["launch", "-n", "2", "--"]] {
+        let model = place.name(&format!("model-{}", launch.len()));
+        let mf = ["mf", &ratings, "--dims", "4", "--iterations", "2", "-q", "-w", "1"];
+        let ran =
+            crate::run(&[launch, &mf[..], &["--model", &model, "--json", &record, "--trace", "/dev/full"]].concat());
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert!(ran.stderr.contains("/dev/full: No space left on device"), "{}", ran.stderr);
+        assert!(fs::exists(format!("{model}/model.json")).unwrap(), "{}", ran.stderr);
+        assert_eq!(crate::json(&record)["command"], "mf");
+    }
+}

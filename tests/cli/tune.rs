@@ -34,16 +34,13 @@ fn ratings_tune_themselves_and_the_command_printed_does_the_same() {
     let words: Vec<&str> = command.split(' ').collect();
     assert_eq!((words[0], words[1], words.contains(&"--step")), ("megagrid", "mf", true), "{command}");
     assert!(!command.contains("--tune"), "{command}");
+    // It leaves a model, and nothing of the tuned run is written over.
+    assert!(!words.contains(&"--json") && !words.contains(&"--report"), "{command}");
+    let before = std::fs::read(&record).unwrap();
     let same = place.name("same.json");
-    let at = words.iter().position(|word| *word == "--json").unwrap();
-    let again: Vec<&str> = words[1..].to_vec();
-    let again: Vec<&str> = again
-        .iter()
-        .enumerate()
-        .filter(|(n, word)| **word != "--model" && (*n == 0 || again[n - 1] != "--model"))
-        .map(|(n, word)| if n == at { same.as_str() } else { *word })
-        .collect();
-    done(&[&again[..], &["--evaluate-every", "1"]].concat());
+    done(&[&words[1..], &["--evaluate-every", "1", "--json", &same]].concat());
+    assert!(std::fs::read(&record).unwrap() == before);
+    assert!(place.path("model-again/model.json").exists(), "{command}");
     let fixed = json(&same);
     let objectives = |record: &serde_json::Value| -> Vec<f64> {
         record["iterations"].as_array().unwrap().iter().map(|one| one["objective"].as_f64().unwrap()).collect()
@@ -259,6 +256,12 @@ fn what_cannot_be_tuned_is_refused() {
     tune(&["--tune", "step=log:0..1"], 2, &["has no logarithm"]);
     tune(&["--tune", "step=0,0.1"], 2, &["tune step=0: step is 0; expected a number above 0"]);
     tune(&["--tune", "slack=0.5,1"], 2, &["tune slack=0.5", "expected a whole number"]);
+    tune(&["--tune", "slack=0..3"], 2, &["tune slack=0..3: slack is a whole number; give a list"]);
+    tune(
+        &["--optimizer", "als"],
+        2,
+        &["als takes no steps, and step is tuned by default", "with --tune: slack, workers"],
+    );
     tune(&["--tune", "decay=0,1"], 2, &["adagrad", "--optimizer"]);
     tune(&["--tune", "step=0.1"], 2, &["nothing to tune"]);
     tune(&["--tune", "step"], 2, &["no = in it"]);
@@ -291,7 +294,9 @@ fn the_command_printed_is_made_of_resolved_options() {
     // The iterations of tune are others than those of mf.
     let words = printed(&mf);
     assert_eq!(value(&words, "--iterations"), Some("100"));
-    assert_eq!((value(&words, "--workers"), value(&words, "--model"), value(&words, "-w")), (Some("1"), None, None));
+    let model = place.name("model-again");
+    assert_eq!((value(&words, "--workers"), value(&words, "--model")), (Some("1"), Some(&*model)));
+    assert_eq!(value(&words, "-w"), None);
     // A slack that was given is the one that was found, or none.
     let slack = ["--consistency", "ssp", "--slack", "3", "--tune", "slack=0,2", "--tune", "workers=1,2"];
     let words = printed(&[&mf[..6], &["--iterations", "14"], &slack].concat());
@@ -337,4 +342,8 @@ fn the_first_search_tries_as_many_settings_as_allowed() {
         assert!((1..=most).contains(&tried), "{tried} of {most}: {found}");
     }
     fails(&["tune", "mf", &ratings, "--trials", "0"], 2, &["--trials"]);
+    // One trial, which is the run: nothing of it was lost.
+    let als =
+        ["tune", "mf", &ratings, "--optimizer", "als", "--tune", "workers=1,2", "--trials", "1", "--iterations", "12"];
+    assert!(done(&als).starts_with("tuned by 1 trial (grid), 0 % of the run, "));
 }

@@ -8,7 +8,7 @@ use megagrid_geeps::apps::factorization as geeps;
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
 use megagrid_training::als::ImplicitFactorization;
 use megagrid_training::blockpg::Regression;
-use megagrid_training::lda::{PriorChoice, Sampler, TopicModels};
+use megagrid_training::lda::{PriorChoice, Sampler, TopicModels, TopicOptions};
 use megagrid_training::mf::{FactorOptions, Factorization, Gradient, Optimizer, RatingOptions};
 use megagrid_training::pagerank::{Links, Ranking};
 use megagrid_training::{Consistency, Job};
@@ -72,8 +72,17 @@ impl<A: Trains> Args<A> {
     /// Checks the options before anything runs.
     pub fn check(&self) -> anyhow::Result<()> {
         megagrid_training::Options::check(&self.own)?;
-        let refused =
-            ["--model", "--checkpoint", "--resume", "--from", "--virtual-workers", "--inject", "--trace", "--live"];
+        let refused = [
+            "--model",
+            "--checkpoint",
+            "--checkpoint-model",
+            "--resume",
+            "--from",
+            "--virtual-workers",
+            "--inject",
+            "--trace",
+            "--live",
+        ];
         self.common.refuse(&refused, "is for the training command, not for a comparison")?;
         self.common.prepare(&A::run_options(&self.own, &self.common.run)?)?;
         let input = &self.source.input;
@@ -85,6 +94,9 @@ impl<A: Trains> Args<A> {
         Ok(megagrid_datasets::files(input).map(drop)?)
     }
 }
+
+/// What baselines say of parts of an iteration.
+const OWN_CLOCKS: &str = "its clocks are its own: leave out --work-per-clock and --batch";
 
 fn no_slack(consistency: Consistency, system: System) -> Result<(), &'static str> {
     match consistency {
@@ -134,8 +146,14 @@ impl Comparable for Factorization {
             return Err(usage("a comparison takes --optimizer sgd or adagrad, which all systems have"));
         }
         if options.gradient == Gradient::Batch {
-            if options.batch.is_some() || options.work_per_clock.is_some() {
-                return Err(usage("a comparison by batch gradients takes all ratings at once; leave out --batch"));
+            let given = [
+                ("--batch", options.batch.is_some()),
+                ("--work-per-clock", options.work_per_clock.is_some_and(|work| work != 1.0)),
+            ];
+            if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+                return Err(usage(format!(
+                    "a comparison by batch gradients takes all ratings at once; leave out {option}"
+                )));
             }
             options.work_per_clock = Some(1.0);
         }
@@ -145,6 +163,9 @@ impl Comparable for Factorization {
     fn runs_on(args: &Args<Self>, system: System) -> Result<(), &'static str> {
         if system.is_gas() && args.own.gradient == Gradient::InPlace {
             return Err("it changes nothing in place: leave it out, or use --gradient batch");
+        }
+        if args.own.batch.is_some() || args.own.work_per_clock.is_some_and(|work| work != 1.0) {
+            return Err(OWN_CLOCKS);
         }
         if args.data.test.is_some() || args.data.holdout().is_some() {
             return Err("leave out --test and whatever begins with --holdout");
@@ -245,6 +266,10 @@ impl Comparable for TopicModels {
     fn runs_on(args: &Args<Self>, system: System) -> Result<(), &'static str> {
         if args.own.sampler != Sampler::Dense || args.own.extra_topics > 0 {
             return Err("it has the dense sampler only: leave out --sampler and --extra-topics");
+        }
+        let usual = TopicOptions::default().work_per_clock;
+        if ![1.0, usual].contains(&args.own.work_per_clock) {
+            return Err(OWN_CLOCKS);
         }
         if args.own.prior != PriorChoice::Fixed || args.own.annealing != Some(0) {
             return Err("it has fixed priors and no annealing: leave out --prior and --annealing");

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 
 use clap::ArgMatches;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::parser::ValueSource;
 use megagrid_baselines::{KEEPS_LEFT, System as Baseline};
 use megagrid_partition::strategy::NAMES;
 
@@ -78,11 +79,14 @@ fn entry<A: Comparable>() -> Entry {
 }
 
 /// Options of the training commands that a comparison refuses, or ignores.
-const HIDDEN: [&str; 14] = [
+const HIDDEN: [&str; 17] = [
     "model",
+    "trace",
+    "live",
     "patience",
     "checkpoint",
     "checkpoint_every",
+    "checkpoint_model",
     "resume",
     "virtual_workers",
     "calibration",
@@ -94,6 +98,24 @@ const HIDDEN: [&str; 14] = [
     "extra_topics",
     "from",
 ];
+
+/// Options of the training commands that have a default, and no use here.
+const UNUSED: [(&str, &str); 2] = [
+    ("patience", "--patience goes with test data, which a comparison has not; leave it out"),
+    (
+        "strategy",
+        "--strategy is for the training command; here every system places edges its own way, and --cut is for gas",
+    ),
+];
+
+/// Refuses options that would do nothing.
+fn check_used(matches: &ArgMatches) -> anyhow::Result<()> {
+    let is_given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
+    match UNUSED.into_iter().find(|(name, _)| is_given(name)) {
+        Some((_, why)) => Err(usage(why)),
+        None => Ok(()),
+    }
+}
 
 /// Changes what an option of a training command is by default to what all systems have.
 fn of_comparison(option: clap::Arg) -> clap::Arg {
@@ -196,6 +218,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
+    check_used(matches)?;
     let Job::<A> { mut training, options } = parsed(matches);
     A::settle(&mut training.own)?;
     match (options.one, &options.record) {

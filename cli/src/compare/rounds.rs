@@ -119,7 +119,7 @@ impl Rounds<'_> {
         match ended {
             Ended::Done => Ok(said),
             Ended::Interrupted => Err(interrupted()),
-            Ended::Failed { process, how } => {
+            Ended::Failed { process, how, .. } => {
                 let message = reason(said.iter()).map_or_else(|| format!("process {process} {how}"), str::to_owned);
                 Err(Failure::Child { code: how.code(), message: Some(message) }.into())
             }

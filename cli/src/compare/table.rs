@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::conditions::{Conditions, Gathering};
 use super::systems::System;
-use crate::progress;
+use crate::progress::{self, counted};
 use crate::report::{Subject, Table, seconds};
 use megagrid_training::record::{Iteration, Record, Spread, median};
 
@@ -30,7 +30,7 @@ pub struct Comparison {
 pub struct Measured {
     /// The system.
     pub system: System,
-    /// Median seconds of an iteration.
+    /// Median seconds of an iteration; the mean where several are between two clocks.
     pub iteration_seconds: Option<Spread>,
     /// Seconds before the first iteration: plan and grid, or accesses recorded and tables built.
     pub setup_seconds: Option<Spread>,
@@ -46,9 +46,9 @@ pub struct Measured {
     /// Of several processes, what is of each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<OfProcess>,
-    /// Bytes sent in an iteration.
+    /// Bytes sent in an iteration: the mean where only some send.
     pub sent_bytes: Option<Spread>,
-    /// Messages in an iteration.
+    /// Messages in an iteration, likewise.
     pub messages: Option<Spread>,
     /// Bytes of data structures.
     pub memory_bytes: Option<Spread>,
@@ -161,7 +161,7 @@ impl Comparison {
 
     /// Says what the columns mean.
     pub fn notes(&self) -> Vec<String> {
-        let target = self.target.map_or("none".to_owned(), |target| format!("{target}"));
+        let target = self.target.map_or("none".to_owned(), shortened);
         let gathers = match self.conditions.gather {
             Some(Gathering::Virtual) => {
                 "of iterstore a virtual iteration, in setup; of others the end of the first iteration"
@@ -176,7 +176,7 @@ impl Comparison {
                  share of setup and training: {gathers}."
             ),
             "Compute, wait and sync are shares of the workers' time. Bytes and messages are of an iteration: between \
-             processes, between servers and clients, or along edges. Data are the bytes of model, edges, caches and logs; peak \
+             processes, between servers and clients, or along edges, and a mean where only some iterations send. Data are the bytes of model, edges, caches and logs; peak \
              is the process with reading. Lines are what a user of the system writes for the algorithm: for this system only, \
              and functions that are the same on others."
                 .to_owned(),
@@ -187,10 +187,10 @@ impl Comparison {
 
     /// Writes the table as a text.
     pub fn text(&self) -> String {
-        let mut text = format!("{}: {} rounds", self.command, self.rounds);
+        let mut text = format!("{}: {}", self.command, counted(self.rounds, "round"));
         text.push_str(&self.conditions.text());
         if let Some(target) = self.target {
-            text.push_str(&format!(", target {target}"));
+            text.push_str(&format!(", target {}", shortened(target)));
         }
         text.push('\n');
         text.push_str(&self.table().text());
@@ -222,8 +222,8 @@ impl Measured {
         let firsts: Vec<&Iteration> = runs.iter().filter_map(|run| run.iterations.iter().find(reached)).collect();
         let all_reach = firsts.len() == runs.len();
         let of_iterations = |of: fn(&Iteration) -> f64| {
-            let medians: Vec<f64> = runs.iter().filter_map(|run| median(run.iterations.iter().map(of))).collect();
-            Spread::of(medians.into_iter())
+            let of_each: Vec<f64> = runs.iter().filter_map(|run| of_iteration(run, of)).collect();
+            Spread::of(of_each.into_iter())
         };
         let of_runs =
             |of: fn(&Record) -> Option<f64>| Spread::of(runs.iter().filter_map(of).collect::<Vec<_>>().into_iter());
@@ -286,6 +286,18 @@ impl Measured {
     }
 }
 
+/// Returns what an iteration of a run has of something, which is never below 0: the median, but the mean where clocks are several iterations
+/// apart, or where only some of them have it, since the median is of the others then.
+fn of_iteration(run: &Record, of: impl Fn(&Iteration) -> f64) -> Option<f64> {
+    let all: Vec<f64> = run.iterations.iter().map(of).collect();
+    let work = run.config.get("work_per_clock").and_then(serde_json::Value::as_f64).unwrap_or(1.0);
+    let with = all.iter().filter(|one| **one > 0.0).count();
+    if work > 1.0 || (1..all.len()).contains(&with) {
+        return Some(all.iter().sum::<f64>() / all.len().max(1) as f64).filter(|_| !all.is_empty());
+    }
+    median(all.into_iter())
+}
+
 fn means(one: &Iteration) -> [f64; 3] {
     [one.compute_seconds, one.wait_seconds, one.sync_seconds]
 }
@@ -298,14 +310,20 @@ fn of_processes(runs: &[Record], processes: usize) -> Vec<OfProcess> {
             let each = one.workers.len() / processes;
             &one.workers[process * each..(process + 1) * each]
         });
-        let bytes: Vec<f64> =
-            iterations().filter_map(|one| one.process_bytes.get(process)).map(|&bytes| bytes as f64).collect();
+        let sent = |one: &Iteration| one.process_bytes.get(process).map_or(0.0, |&bytes| bytes as f64);
+        let bytes: Vec<f64> = runs.iter().filter_map(|run| of_iteration(run, sent)).collect();
         OfProcess {
             shares: Shares::of(workers.map(|worker| [worker.compute, worker.wait, worker.sync])),
             sent_bytes: Spread::of(bytes.into_iter()),
         }
     };
     (0..processes).map(of).collect()
+}
+
+/// Writes an objective with six significant digits at most.
+fn shortened(objective: f64) -> String {
+    let rounded: f64 = format!("{objective:.5e}").parse().unwrap_or(objective);
+    if rounded == 0.0 || (1e-4..1e9).contains(&rounded.abs()) { format!("{rounded}") } else { format!("{rounded:e}") }
 }
 
 fn ranged(spread: Option<Spread>, write: &dyn Fn(f64) -> String, none: &str) -> (String, String) {

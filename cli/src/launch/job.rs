@@ -29,6 +29,12 @@ const INTERRUPTED: Duration = Duration::from_secs(30);
 /// The exit code of an ssh that has none of the process to tell.
 const LOST_BY_SSH: i32 = 255;
 
+/// The exit code of a process that panicked.
+const PANICKED: i32 = 101;
+
+/// A shell tells of a process that a signal killed by an exit code that is the signal's number above this one.
+const BY_SIGNAL: i32 = 128;
+
 /// What processes are started as.
 pub struct Job<'j> {
     pub program: &'j Path,
@@ -63,6 +69,8 @@ pub enum Ended {
         process: usize,
         /// How it ended.
         how: How,
+        /// Whether the same command may do better when it is started again: a process died, and none said what is wrong.
+        is_death: bool,
     },
 }
 
@@ -80,6 +88,16 @@ impl How {
             None | Some(ENDED_BY_ANOTHER | LOST_BY_SSH) => 1,
             Some(code) => u8::try_from(code).unwrap_or(1),
         }
+    }
+
+    /// Tells whether the process died: by a signal, here or behind ssh, by a panic, or with the connection to its host.
+    fn is_death(&self) -> bool {
+        !self.was_stuck && self.status.code().is_none_or(|code| code == PANICKED || code > BY_SIGNAL)
+    }
+
+    /// Tells whether the process said itself what is wrong, which it would say again.
+    fn is_stated(&self) -> bool {
+        !self.was_stuck && !self.is_death() && self.status.code() != Some(ENDED_BY_ANOTHER)
     }
 
     /// Of processes that failed at about the same time the smallest was the first: a process may end because of another,
@@ -152,10 +170,13 @@ pub fn run(job: &Job<'_>) -> anyhow::Result<Ended> {
         let status = process.status.filter(|status| !status.success())?;
         Some((number, How { status, was_stuck: process.was_stuck }))
     });
-    Ok(match failed.min_by_key(|(_, how)| how.order()) {
+    let failed: Vec<(usize, How)> = failed.collect();
+    // Whoever survives another may say something that follows from its death.
+    let is_death = failed.iter().any(|(_, how)| how.is_death()) || !failed.iter().any(|(_, how)| how.is_stated());
+    Ok(match failed.into_iter().min_by_key(|(_, how)| how.order()) {
         None => Ended::Done,
         Some(_) if interrupts > 0 => Ended::Interrupted,
-        Some((process, how)) => Ended::Failed { process, how },
+        Some((process, how)) => Ended::Failed { process, how, is_death },
     })
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
-use megagrid_engine::cluster::{HOSTS, PROCESS, SECRET};
+use megagrid_engine::cluster::{ClusterError, HOSTS, Membership, PROCESS, SECRET};
 
 use crate::cluster::{LAUNCHED, PATIENCE_VARIABLE};
 use crate::failure::usage;
@@ -33,7 +33,10 @@ pub struct Hosts {
 impl Hosts {
     /// Returns how the hosts are reached, and the addresses of their processes; nothing if there are none.
     pub fn reached(&self, port_base: Option<u16>) -> anyhow::Result<Option<(Ssh, Vec<String>)>> {
-        self.ssh.as_ref().map(|words| Ssh::new(words, &self.hosts, port_base)).transpose()
+        let Some(words) = &self.ssh else { return Ok(None) };
+        let (ssh, addresses) = Ssh::new(words, &self.hosts, port_base)?;
+        check_addresses(&addresses)?;
+        Ok(Some((ssh, addresses)))
     }
 
     /// Returns the program that processes run.
@@ -108,6 +111,19 @@ impl Ssh {
         let mut ssh = Command::new(&self.words[0]);
         ssh.args(&self.words[1..]).arg(&self.hosts[number]).arg(script).stdin(Stdio::piped());
         Ok(ssh)
+    }
+}
+
+/// Refuses addresses that the processes would refuse, each for itself, and in other words.
+fn check_addresses(addresses: &[String]) -> anyhow::Result<()> {
+    let of_first = |name: &str| match name {
+        HOSTS => Some(addresses.join(",")),
+        PROCESS => Some("0".to_owned()),
+        _ => None,
+    };
+    match Membership::from_environment(of_first) {
+        Err(ClusterError::Membership { problem, .. }) => Err(usage(format!("--hosts: {problem}"))),
+        checked => checked.map(drop).map_err(Into::into),
     }
 }
 

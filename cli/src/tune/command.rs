@@ -1,6 +1,6 @@
 //! The command line that trains with the setting that was found.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args as _, Command};
 use megagrid_training::{Consistency, RunOptions, json};
@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::common::Common;
 use crate::entry::{Args, Spelling, Trains, parsed};
 
-/// Returns the command line that trains with options, made of these and not of how this command was written. The model and
-/// checkpoints, whose directories are taken, are left out.
+/// Returns the command line that trains with options, made of these and not of how this command was written. Its model goes beside that
+/// of the tuned run; checkpoints and records, whose places are taken, are left out.
 pub fn without_trials<A: Trains>(args: &Args<A>, options: &A::Options, run: &RunOptions) -> anyhow::Result<String> {
     let mut line = Line(vec!["megagrid".to_owned(), A::NAME.to_owned()]);
     let usual: Args<A> =
@@ -27,17 +27,25 @@ pub fn without_trials<A: Trains>(args: &Args<A>, options: &A::Options, run: &Run
     if run.strategy != usual.common.run.strategy {
         line.option("strategy", &json(&run.strategy)?);
     }
-    let Common { run: given, cache, json, report, .. } = &args.common;
+    let Common { run: given, cache, model, .. } = &args.common;
     let seed = if run.seed == usual.common.run.seed { Value::Null } else { run.seed.into() };
     line.option("seed", &seed);
     let every = Some(given.evaluate_every).filter(|every| *every > 0);
     line.option("evaluate_every", &every.map_or(Value::Null, Value::from));
     line.option("patience", &given.patience.map_or(Value::Null, Value::from));
     line.option("vector", &given.vector.map_or(Value::Null, |level| level.name().into()));
-    for (name, file) in [("from", &given.from), ("cache", cache), ("json", json), ("report", report)] {
+    let model = model.as_deref().map(beside);
+    for (name, file) in [("from", &given.from), ("cache", cache), ("model", &model)] {
         line.option(name, &file.as_deref().map_or(Value::Null, |path: &Path| path.to_string_lossy().into()));
     }
     Ok(line.0.join(" "))
+}
+
+/// Returns a name beside that of a directory.
+fn beside(directory: &Path) -> PathBuf {
+    let mut name = directory.file_name().unwrap_or_default().to_owned();
+    name.push("-again");
+    directory.with_file_name(name)
 }
 
 /// Words of a command line.

@@ -4,12 +4,14 @@ mod command;
 mod view;
 
 use clap::ArgMatches;
+use megagrid_training::Options as _;
 use megagrid_training::record::Tuning;
 use megagrid_training::tune::{TuneOptions, Tuned, tune};
 
 use crate::algorithms::each;
 use crate::entry::{self, Chosen, Entry, List, Trains, parsed};
-use crate::progress::Progress;
+use crate::failure::usage;
+use crate::progress::{Progress, counted};
 use crate::train;
 use view::View;
 
@@ -77,6 +79,7 @@ fn run_one<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
     // Trials may have another layout.
     training.common.processes.readers = None;
     let common = &training.common;
+    check_tunables::<A>(&tuning, &training.own)?;
     tuning.check::<A>(&training.own)?;
     let job = training.job()?;
     let view = View::begin(Progress::spinner(common.quiet, "tuning"));
@@ -91,12 +94,36 @@ fn run_one<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
     train::conclude(trained, common, &text)
 }
 
+/// Tunables whose values are counts.
+const COUNTS: [&str; 3] = ["slack", "delay", "workers"];
+
+/// Refuses what would be found out in the middle of a search, or be told of an option that nobody gave.
+fn check_tunables<A: Trains>(tuning: &TuneOptions, options: &A::Options) -> anyhow::Result<()> {
+    for text in &tuning.tune {
+        // What is no tunable at all is told later.
+        let Ok(tunable) = text.parse::<megagrid_tuner::Tunable>() else { continue };
+        if tunable.choices().is_none() && COUNTS.contains(&tunable.name()) {
+            let name = tunable.name();
+            return Err(usage(format!("tune {text}: {name} is a whole number; give a list, {name}=1,2,4 say")));
+        }
+    }
+    // The first of an algorithm's tunables is tuned by default.
+    let Some(default) = A::KNOBS.first().filter(|_| tuning.tune.is_empty()) else { return Ok(()) };
+    let Some(why) = options.refuses(default.name) else { return Ok(()) };
+    // What follows advises on options that nobody gave.
+    let why = why.split(':').next().unwrap_or(why);
+    let others = A::KNOBS.iter().map(|knob| knob.name).filter(|name| options.refuses(name).is_none());
+    let (name, others) = (default.name, others.collect::<Vec<_>>().join(", "));
+    Err(usage(format!("{why}, and {name} is tuned by default; say what else with --tune: {others}")))
+}
+
 fn summary(tuning: &Tuning) -> String {
     let mut text = format!(
-        "tuned by {} trials ({}), {:.0} % of the run, {:.2} s\n",
-        tuning.trials.len(),
+        "tuned by {} ({}), {:.0} % of the run, {:.2} s\n",
+        counted(tuning.trials.len(), "trial"),
         tuning.searcher,
-        100.0 * tuning.part,
+        // A sum of nothing is -0.
+        100.0 * tuning.part + 0.0,
         tuning.seconds
     );
     for (after, setting) in &tuning.settings {
