@@ -213,9 +213,11 @@ pub fn summary(record: &Record) -> String {
         text.push_str(&format!(", the model is of iteration {best}, the best on test data"));
     }
     if let Some(rate) = edges_per_second {
-        let Machine { workers, vector, .. } = &record.machine;
+        let Machine { workers, processes, vector, .. } = &record.machine;
         let unit = if record.command == "lda" { "tokens" } else { "edges" };
-        text.push_str(&format!(", {} {unit}/s with {workers} workers ({vector})", progress::engineering(rate)));
+        let processes = processes.map_or(String::new(), |processes| format!("{processes} processes of "));
+        let workers = progress::counted(*workers, "worker");
+        text.push_str(&format!(", {} {unit}/s with {processes}{workers} ({vector})", progress::engineering(rate)));
     }
     if let Some(imbalance) = record.result.imbalance.filter(|_| record.machine.workers > 1) {
         text.push_str(&format!(", busiest worker {imbalance:.2} of the mean"));

@@ -126,12 +126,16 @@ fn table(runs: &[(String, Record)]) -> Table {
         runs.iter().flat_map(|(_, record)| record.result.metrics.keys().map(AsRef::as_ref)).collect();
     let mut columns = vec!["run".to_owned()];
     columns.extend(options.iter().map(|&option| option.to_owned()));
+    let processes = |record: &Record| record.machine.processes;
+    let shows_processes = runs.iter().any(|(_, record)| processes(record) != processes(&runs[0].1));
+    columns.extend(shows_processes.then(|| "processes".to_owned()));
     columns.extend(["iterations", "ended by", "train", "edges/s", "peak", "objective"].map(str::to_owned));
     columns.extend(metrics.iter().map(|&metric| metric.to_owned()));
     let row = |(name, record): &(String, Record)| {
         let result = &record.result;
         let mut cells = vec![name.clone()];
         cells.extend(options.iter().map(|&option| record.config.get(option).map_or_else(|| "-".to_owned(), shown)));
+        cells.extend(shows_processes.then(|| processes(record).unwrap_or(1).to_string()));
         cells.push(result.iterations.to_string());
         cells.push(result.ended_by.to_string());
         cells.push(seconds(record.phases.train));

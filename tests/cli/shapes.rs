@@ -106,6 +106,10 @@ fn sums_of_least_squares_are_foreseen_to_the_byte() {
     let (ratings, record) = (place.ratings(), place.name("run.json"));
     let als = ["als", &ratings, "--dims", "20", "--iterations", "3"];
     launched("2", &[&als[..], &["--json", &record]].concat());
+    let alone = place.name("alone.json");
+    done(&[&als[..], &["--json", &alone, "-w", "1", "-q"]].concat());
+    let table = done(&["view", &alone, &record]);
+    assert!(table.lines().next().unwrap().contains("processes"), "{table}");
     let sent = json(&record)["iterations"][2]["sent_bytes"].as_u64().unwrap();
     let plan = run(&[&["plan"], &als[..], &["--processes", "2", "-w", "1"]].concat()).stdout;
     assert!(plan.contains(&format!("{sent} bytes")), "{sent} bytes were sent: {plan}");

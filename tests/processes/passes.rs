@@ -98,6 +98,7 @@ fn what_is_set_between_runs_stays_set() {
                     !is_first || (0..RIGHTS).all(is_set),
                     "{passes} iterations a clock, slack {slack}, {times} runs"
                 );
+                drop(right);
                 engine.iterate(4).unwrap();
             }
         });

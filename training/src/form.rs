@@ -74,6 +74,7 @@ impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
         let engine = self.branches.engine();
         Machine {
             workers: engine.plan().threads(),
+            processes: Some(engine.plan().processes.count).filter(|&count| count > 1),
             vector: self.of.settings.level.name().into(),
             memory_estimate_bytes: engine.plan().memory_bytes,
             memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,

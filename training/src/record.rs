@@ -210,8 +210,11 @@ impl From<megagrid_engine::plan::Quality> for Placement {
 /// What a run ran on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
-    /// Worker threads.
+    /// Worker threads of a process.
     pub workers: usize,
+    /// Processes that share the work, where they are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<usize>,
     /// Vector instructions used.
     pub vector: Name,
     /// Bytes of grid and vertex data that the plan expected.

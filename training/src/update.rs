@@ -105,7 +105,7 @@ impl Before {
                 // Of two updates that end at a time one finds that the other was faster.
                 let before = File::open(directory).map_err(Error::io(directory))?;
                 match before.lock() {
-                    Err(error) if error.kind() != ErrorKind::Unsupported => return Err(Error::io(directory)(error)),
+                    Err(error) if error.kind() != ErrorKind::Unsupported => Err(Error::io(directory)(error)),
                     _ => replace_directory(directory, |into| {
                         fill(into)?;
                         self.check_same(directory)

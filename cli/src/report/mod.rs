@@ -80,10 +80,11 @@ fn job(subjects: &[Subject<'_>]) -> String {
 
 fn sizes(record: &Record) -> Vec<(String, String)> {
     let (sizes, machine) = (&record.input, &record.machine);
+    let processes = machine.processes.map_or(String::new(), |processes| format!("{processes} × "));
     vec![
         ("vertices".to_owned(), format!("{} × {}", sizes.left, sizes.right)),
         ("edges".to_owned(), sizes.edges.to_string()),
-        ("workers".to_owned(), format!("{} ({})", machine.workers, machine.vector)),
+        ("workers".to_owned(), format!("{processes}{} ({})", machine.workers, machine.vector)),
     ]
 }
 
