@@ -202,15 +202,19 @@ impl Reader<'_> {
     /// Adds the sample of an object.
     fn object(self, chunk: &mut RowsOf<Shape, f32>, line: &[u8]) -> Result<(), Malformed> {
         let (shape, rows): (&Shape, _) = (&chunk.shape, &mut chunk.rows);
-        let mut label = None;
+        let (mut label, mut has_text) = (None, false);
         for (key, value) in entries(line).map_err(|error| not_json(line, &error))? {
             if shape.is_called(shape.label, &key) {
                 label = Some(text_of(value)?);
             } else if shape.is_called(shape.text, &key) {
                 self.words(rows, &text_of(value)?)?;
+                has_text = true;
             } else if shape.text.is_none() {
                 add(rows, &key, cell_of(value)?)?;
             }
+        }
+        if let (Some(at), false) = (shape.text, has_text) {
+            return Err(Malformed::new("text", line, format!("a value of \"{}\", or null", shape.names[at])));
         }
         self.label(rows, label.as_deref(), line)?;
         rows.end();
@@ -380,6 +384,12 @@ mod tests {
                 Format::JsonLines,
                 "",
                 "<bytes>:1: value: found \"1e60\", expected a finite number",
+            ),
+            (
+                "{\"label\":1,\"b\":\"x\"}\n{\"label\":2}",
+                Format::JsonLines,
+                "text=b,label=label",
+                "<bytes>:2: text: found \"{\\\"label\\\":2}\", expected a value of \"b\", or null",
             ),
             ("{\"label\":1,\"b\":1}\n{\"b\":2}", Format::JsonLines, "", "<bytes>:2: label: found"),
             ("{\"label\":1,", Format::JsonLines, "label=label", "there is no column label for label"),
