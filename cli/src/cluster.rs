@@ -139,12 +139,12 @@ pub fn quiet_panics() {
             cluster.fail(&reason);
             let _last = last_word();
             eprintln!("megagrid: {reason}");
-            std::process::exit(1);
+            std::process::exit(lost());
         }
         if is_join && !name.starts_with("timely:") {
             // The thread that has the reason ends the process; here nothing can go on.
             std::thread::sleep(PROMPT);
-            std::process::exit(1);
+            std::process::exit(lost());
         }
     }));
 }
@@ -159,7 +159,12 @@ fn end(process: usize, reason: &str) -> ! {
     if !launched || !is_told {
         eprintln!("megagrid: {reason}");
     }
-    std::process::exit(if launched { ENDED_BY_ANOTHER } else { 1 })
+    std::process::exit(lost())
+}
+
+/// Returns the exit code of a process that ends because of another, or of a connection to it: whoever launched them may start them again.
+fn lost() -> i32 {
+    if is_launched() { ENDED_BY_ANOTHER } else { 1 }
 }
 
 /// Lets only one thread say why the process ends: whoever comes second waits here for the exit.

@@ -53,7 +53,7 @@ pub struct Args {
           required_unless_present_any = ["hostfile", "hosts"], value_parser = clap::value_parser!(u16).range(1..=1024))]
     processes: Option<u16>,
     /// Start the processes again if one dies, at most R times, from the last complete checkpoint that they wrote to the command's
-    /// --checkpoint. Where one ends with an error of its own, a file that is not there say, they are not: it would come again.
+    /// --checkpoint. A job that ends by an error, a missing file say, is not started again.
     #[arg(long, value_name = "R", default_value_t = 0, conflicts_with = "hostfile")]
     restarts: u32,
     #[command(flatten)]
@@ -199,7 +199,7 @@ fn run_all(args: &Args, training: &Training) -> anyhow::Result<()> {
         let from = training.last_checkpoints();
         let place = match from {
             Some(directory) => format!("from the last checkpoint in {}", directory.display()),
-            None => "as it began: it has written no checkpoint".to_owned(),
+            None => "from the beginning: the job has written no checkpoint".to_owned(),
         };
         eprintln!("megagrid: process {process} {how}; restart {restart} of {} {place}", args.restarts);
         if let Some(directory) = from {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use megagrid_datasets::files;
+use megagrid_training::input::Changed;
 use megagrid_training::model;
 
 use crate::failure::usage;
@@ -23,6 +24,9 @@ const STORES: [&str; 3] = ["model", "checkpoint", "cache"];
 
 /// Arguments that name directories of models and checkpoints, where users may keep files of their own: those of models are told by [`model_with`].
 const DIRECTORIES: [&str; 4] = ["from", "model", "resume", "watch"];
+
+/// Options of a model's training that name files which an update reads.
+const TRAINED_ON: [&str; 4] = ["input", "restart", "restart_sets", "stop_words"];
 
 /// A path on the command line.
 struct Named {
@@ -77,7 +81,9 @@ fn gather(command: &Command, matches: &ArgMatches, written: &mut Vec<Named>, rea
 /// Refuses two outputs at one place.
 fn check_others(one: &Named, others: &[Named]) -> anyhow::Result<()> {
     let Some(place) = place(&one.path) else { return Ok(()) };
-    match others.iter().find(|other| self::place(&other.path).as_ref() == Some(&place)) {
+    // Caches have names of their own.
+    let others = others.iter().filter(|other| ![&*one.id, &*other.id].contains(&"cache"));
+    match others.into_iter().find(|other| self::place(&other.path).as_ref() == Some(&place)) {
         None => Ok(()),
         Some(other) => Err(usage(format!(
             "{} and {} both name {}; name another place for one of them",
@@ -125,6 +131,8 @@ fn existing(path: &Path) -> Option<PathBuf> {
 fn place(path: &Path) -> Option<PathBuf> {
     match path.canonicalize() {
         Ok(place) => (place.is_file() || place.is_dir()).then_some(place),
+        // A pipe, say, that has no name.
+        Err(_) if path.exists() => None,
         Err(_) => {
             let path = std::path::absolute(path).ok()?;
             let (parent, name): (_, OsString) = (path.parent()?, path.file_name()?.to_owned());
@@ -150,10 +158,12 @@ fn model_with(file: &Path) -> Option<&Path> {
 
 /// Returns the files that an argument stands for.
 fn files_of(named: &Named) -> Vec<PathBuf> {
-    // An update reads also what its model was trained on.
+    // An update reads also what its model was trained on, and updated with.
     if named.id == "directory" {
-        let input = model::manifest(&named.path).map(|manifest| manifest.option::<PathBuf>("input"));
-        return input.ok().and_then(|input| files(&input).ok()).unwrap_or_default();
+        let Ok(manifest) = model::manifest(&named.path) else { return Vec::new() };
+        let changes = manifest.option::<Vec<Changed>>("changes").into_iter().map(|one| one.change.path().to_owned());
+        let named = TRAINED_ON.iter().filter_map(|name| manifest.option::<Option<PathBuf>>(name));
+        return named.chain(changes).flat_map(|path| files(&path).unwrap_or_default()).collect();
     }
     if DIRECTORIES.contains(&&*named.id) {
         return Vec::new();

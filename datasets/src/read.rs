@@ -413,7 +413,7 @@ fn find_vocabulary(corpus: &Path) -> Result<Option<PathBuf>, Error> {
     longest.map(|(_, path)| Some(path)).ok_or_else(|| Error::invalid(corpus, problem))
 }
 
-/// Reads a vocabulary: the word of id `i` is on line `i` from 0, and blank ones count, but not at the end.
+/// Reads a vocabulary: the word of id `i` is on line `i` from 0. Blank lines count, but not at the end; their words are called by them.
 fn read_vocabulary(path: &Path) -> Result<Dictionary, Error> {
     let mut words = Vec::new();
     let word = |words: &mut Vec<String>, line: &[u8]| {
@@ -431,5 +431,8 @@ fn read_vocabulary(path: &Path) -> Result<Dictionary, Error> {
     };
     Input::open(path)?.parse(begin, |()| Vec::new(), word, collect)?;
     while words.pop_if(|word| word.is_empty()).is_some() {}
+    for (at, word) in words.iter_mut().enumerate().filter(|(_, word)| word.is_empty()) {
+        *word = format!("(line {})", at + 1);
+    }
     Ok(Dictionary::from_strings(words))
 }

@@ -201,6 +201,7 @@ mod tests {
     /// Asks for the events of a run, until its last; returns all that is said.
     fn watch(address: SocketAddr, last: Option<&str>) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
         let last = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
         write!(stream, "GET /run HTTP/1.1\r\nHost: here\r\nConnection: close\r\n{last}\r\n").unwrap();
         let mut said = String::new();

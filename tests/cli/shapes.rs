@@ -46,7 +46,7 @@ fn batches_are_those_of_the_processes_that_go_on() {
     launched("3", &[&fit("6")[..], &["--resume", &from]].concat());
     let alone = |more: &[&'static str]| [&fit("6")[..], &["--resume", &from, "-w", "1", "-q"], more].concat();
     done(&alone(&["--blocks", "20"]));
-    fails(&alone(&[]), 1, &["steps of features \"in blocks, as with --blocks\", and now it is \"one after the other"]);
+    fails(&alone(&[]), 1, &["features \"in blocks, as with --blocks\", and now it is \"without blocks"]);
 }
 
 #[test]

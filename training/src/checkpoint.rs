@@ -45,6 +45,8 @@ pub struct Checkpoints {
     pub resume: Option<PathBuf>,
     /// Options that a run cannot go on with if they change. The engine knows the graph and the shape of the data itself.
     fixed: Map<String, Value>,
+    /// Options that may change. Earlier versions fixed some of them.
+    free: &'static [&'static str],
     /// Iterations at the last one.
     pub saved: u64,
 }
@@ -70,14 +72,16 @@ impl Checkpoints {
         fixed.insert("seed".to_owned(), run.seed.into());
         fixed.extend(beside.map(|(what, digest)| (format!("{DIGEST} {what}"), format!("{digest:016x}").into())));
         fixed.extend(more);
-        Ok(Self { with_model: run.checkpoint_model, ..Self::with(&run.checkpoints, fixed) })
+        let free = A::Options::FREE;
+        Ok(Self { with_model: run.checkpoint_model, free, ..Self::with(&run.checkpoints, fixed) })
     }
 
     /// Takes what options say, and what must not change.
     #[must_use]
     pub fn with(options: &CheckpointOptions, fixed: Map<String, Value>) -> Self {
         let CheckpointOptions { checkpoint, checkpoint_every, resume } = options.clone();
-        Self { directory: checkpoint, every: checkpoint_every, with_model: false, resume, fixed, saved: 0 }
+        let (with_model, free, saved) = (false, &[][..], 0);
+        Self { directory: checkpoint, every: checkpoint_every, with_model, resume, fixed, free, saved }
     }
 
     /// Continues a run if asked to, and tells before it whether checkpoints can be written. Returns the directory that it
@@ -204,7 +208,7 @@ impl Checkpoints {
             text => text.map_err(Error::io(&path))?,
         };
         let before: Map<String, Value> = serde_json::from_str(&text).map_err(Error::json(path.display()))?;
-        let names = before.keys().chain(self.fixed.keys());
+        let names = before.keys().chain(self.fixed.keys()).filter(|name| !self.free.contains(&name.as_str()));
         let [then, now] =
             [&before, &self.fixed].map(|all| move |name: &String| all.get(name).cloned().unwrap_or_default());
         // Where options differ, data may differ for it.

@@ -228,10 +228,8 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
     let expected = is_counted.then_some((before, manifest.data.edges.saturating_sub(constant)));
     let removed = changes.removed.as_deref().map(|path| Change::Remove(whole_path(path)));
     let added = changes.added.as_deref().map(|path| Change::Add(whole_path(path)));
-    let is_input = |path: &&Path| changes.data.is_none() && !was_pipe(path) && is_of(path, &input);
-    if let Some(path) = added.as_ref().map(Change::path).filter(is_input) {
-        let problem = "is what the model was trained on, which would count twice; name a file with the new data only";
-        return Err(Error::invalid(path, problem));
+    if let Some(path) = added.as_ref().map(Change::path).filter(|path| changes.data.is_none() && !was_pipe(path)) {
+        check_new(path, &input, updated_on)?;
     }
     for change in removed.into_iter().chain(added) {
         if !was_pipe(change.path()) && all.iter().any(|before| before.change.is_same(&change)) {
@@ -245,10 +243,23 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
     Ok(Source { format, columns, changes: all, expected, is_kept, ..Source::new(input) })
 }
 
-/// Tells whether a file is one of those that an input consists of, by whatever path.
-fn is_of(file: &Path, input: &Path) -> bool {
-    let files = megagrid_datasets::files(input).unwrap_or_default();
-    whole_path(file) == whole_path(input) || files.iter().any(|one| is_same_file(one, file))
+/// Refuses data that count already: what a model was trained on, or, where all is read again, what stands among its files. Which of them
+/// there were then nobody knows, so that one of them may be new to a model that goes on with new data only.
+fn check_new(added: &Path, input: &Path, updated_on: UpdatedOn) -> Result<(), Error> {
+    if whole_path(added) == whole_path(input) || is_same_file(added, input) {
+        let problem = "is what the model was trained on, which would count twice; name a file with the new data only";
+        return Err(Error::invalid(added, problem));
+    }
+    let is_among =
+        || megagrid_datasets::files(input).is_ok_and(|files| files.iter().any(|one| is_same_file(one, added)));
+    if updated_on == UpdatedOn::All && is_among() {
+        let problem = format!(
+            "stands among the files of {}, all of which are read again, so that it would count twice; keep what arrives elsewhere",
+            input.display()
+        );
+        return Err(Error::invalid(added, problem));
+    }
+    Ok(())
 }
 
 /// Tells whether a path is that of a pipe, which may be there no longer.

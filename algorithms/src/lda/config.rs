@@ -149,7 +149,7 @@ impl Config {
             return Err(Error::setting("topics", self.num_topics, "1 to 65535"));
         }
         for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
-            // Beyond, counts are lost beside them, and the likelihood with them.
+            // Beside larger ones counts are lost to rounding, and so is the likelihood.
             if !(value > 0.0 && value <= 1e6) {
                 return Err(Error::setting(name, value, "a number above 0, at most 1e6"));
             }

@@ -95,8 +95,8 @@ impl<A: Trains> Args<A> {
     }
 }
 
-/// What baselines say of parts of an iteration.
-const OWN_CLOCKS: &str = "its clocks are its own: leave out --work-per-clock and --batch";
+/// Why baselines do not run a job whose clocks have a length of their own.
+const OWN_CLOCKS: &str = "its clocks are iterations: leave out --work-per-clock";
 
 fn no_slack(consistency: Consistency, system: System) -> Result<(), &'static str> {
     match consistency {
@@ -164,7 +164,10 @@ impl Comparable for Factorization {
         if system.is_gas() && args.own.gradient == Gradient::InPlace {
             return Err("it changes nothing in place: leave it out, or use --gradient batch");
         }
-        if args.own.batch.is_some() || args.own.work_per_clock.is_some_and(|work| work != 1.0) {
+        if args.own.batch.is_some() {
+            return Err("its clocks are iterations: leave out --batch");
+        }
+        if args.own.work_per_clock.is_some_and(|work| work != 1.0) {
             return Err(OWN_CLOCKS);
         }
         if args.data.test.is_some() || args.data.holdout().is_some() {

@@ -286,14 +286,17 @@ impl Measured {
     }
 }
 
-/// Returns what an iteration of a run has of something, which is never below 0: the median, but the mean where clocks are several iterations
-/// apart, or where only some of them have it, since the median is of the others then.
+/// Returns what an iteration of a run has of something, which is never below 0: the median, but the mean where clocks are several
+/// iterations apart, or where most iterations have nothing.
 fn of_iteration(run: &Record, of: impl Fn(&Iteration) -> f64) -> Option<f64> {
     let all: Vec<f64> = run.iterations.iter().map(of).collect();
+    if all.is_empty() {
+        return None;
+    }
     let work = run.config.get("work_per_clock").and_then(serde_json::Value::as_f64).unwrap_or(1.0);
     let with = all.iter().filter(|one| **one > 0.0).count();
-    if work > 1.0 || (1..all.len()).contains(&with) {
-        return Some(all.iter().sum::<f64>() / all.len().max(1) as f64).filter(|_| !all.is_empty());
+    if work > 1.0 || 2 * with <= all.len() {
+        return Some(all.iter().sum::<f64>() / all.len() as f64);
     }
     median(all.into_iter())
 }

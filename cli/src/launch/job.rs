@@ -90,7 +90,7 @@ impl How {
         }
     }
 
-    /// Tells whether the process died: by a signal, here or behind ssh, by a panic, or with the connection to its host.
+    /// Tells whether the process died: by a signal, here or behind ssh, by a panic that nothing caught, or with the connection to its host.
     fn is_death(&self) -> bool {
         !self.was_stuck && self.status.code().is_none_or(|code| code == PANICKED || code > BY_SIGNAL)
     }
@@ -272,7 +272,10 @@ fn watch(processes: &mut [Process]) -> anyhow::Result<u32> {
         let patience = if interrupt::count() > 0 { INTERRUPTED } else { BY_THEMSELVES };
         let running = processes.iter_mut().filter(|process| process.status.is_none());
         if since > 2 * patience {
-            running.for_each(Process::kill);
+            running.for_each(|process| {
+                process.was_stuck = true;
+                process.kill();
+            });
         } else if interrupt::count() > forwarded || (since > patience && !asked) {
             forwarded = interrupt::count();
             asked = since > patience;

@@ -94,20 +94,9 @@ fn run_one<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
     train::conclude(trained, common, &text)
 }
 
-/// Tunables whose values are counts.
-const COUNTS: [&str; 3] = ["slack", "delay", "workers"];
-
-/// Refuses what would be found out in the middle of a search, or be told of an option that nobody gave.
+/// Refuses to tune by default what the options have not: the message is not to be of one that nobody gave.
 fn check_tunables<A: Trains>(tuning: &TuneOptions, options: &A::Options) -> anyhow::Result<()> {
-    for text in &tuning.tune {
-        // What is no tunable at all is told later.
-        let Ok(tunable) = text.parse::<megagrid_tuner::Tunable>() else { continue };
-        if tunable.choices().is_none() && COUNTS.contains(&tunable.name()) {
-            let name = tunable.name();
-            return Err(usage(format!("tune {text}: {name} is a whole number; give a list, {name}=1,2,4 say")));
-        }
-    }
-    // The first of an algorithm's tunables is tuned by default.
+    // By default the first is tuned.
     let Some(default) = A::KNOBS.first().filter(|_| tuning.tune.is_empty()) else { return Ok(()) };
     let Some(why) = options.refuses(default.name) else { return Ok(()) };
     // What follows advises on options that nobody gave.

@@ -256,7 +256,7 @@ fn weighted_edges_are_a_graph_and_a_vocabulary_is_found() {
     write(&blank, b"1 0:2\n2 2:3 0:1\n");
     write(&folder.path().join("vocab.blank.txt"), b"cat\n\n#dog\n\n\n");
     let corpus = read_corpus(&blank, Some(Format::LdaC)).unwrap();
-    assert!(corpus.data.right_names().iter().eq(["cat", "", "#dog"]), "a word's id is its line");
+    assert!(corpus.data.right_names().iter().eq(["cat", "(line 2)", "#dog"]), "a word's id is its line");
     let weighted = folder.path().join("weighted");
     write(&weighted, b"1 2 0.5\n2 1 0.5\n");
     assert_eq!(read_graph(&weighted, None).unwrap().edges.num_edges(), 2);

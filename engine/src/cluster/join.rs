@@ -12,6 +12,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use megagrid_partition::parallel::lock;
 
+use socket2::SockRef;
+
 use super::ClusterError;
 use super::frame::{self, FrameError, Hello, Message, PROTOCOL, Purpose};
 use super::link::Link;
@@ -190,7 +192,7 @@ fn listen(shared: &Shared, deadline: Instant) -> Result<TcpListener, ClusterErro
         }
     };
     let listener = TcpListener::bind(&addresses[..]).and_then(|listener| {
-        listener.set_nonblocking(true)?;
+        wait_shortly(&listener)?;
         Ok(listener)
     });
     listener.map_err(|error| {
@@ -203,6 +205,16 @@ fn listen(shared: &Shared, deadline: Instant) -> Result<TcpListener, ClusterErro
         };
         cannot_listen(shared, problem)
     })
+}
+
+/// Has a listener wait for connections for a little while only, by turns with looking whether the process closes.
+fn wait_shortly(listener: &TcpListener) -> io::Result<()> {
+    // Where the system waits, who connects is answered at once.
+    if cfg!(target_os = "linux") {
+        SockRef::from(listener).set_read_timeout(Some(POLL))
+    } else {
+        listener.set_nonblocking(true)
+    }
 }
 
 fn cannot_listen(shared: &Shared, problem: String) -> ClusterError {
@@ -233,6 +245,7 @@ fn serve(shared: &Arc<Shared>, listener: &TcpListener) {
                     tracing::warn!("a connection from {from} cannot be answered: {error}");
                 }
             }
+            Err(error) if cfg!(target_os = "linux") && error.kind() == ErrorKind::WouldBlock => {}
             // Nobody there, or a connection that broke at once.
             Err(_) => std::thread::sleep(POLL),
         }

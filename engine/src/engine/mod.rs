@@ -116,7 +116,8 @@ impl<P: Program> Engine<P> {
     }
 
     /// Sets the first values of a side's vertices by id, on the threads that will keep them. Both sides of a square graph
-    /// are the same vertices. Deltas begin at zero; once edges came or went, those that are not applied yet stay.
+    /// are the same vertices. Deltas begin at zero; once edges came or went, those that are not applied yet stay. Between two runs:
+    /// within one of several processes with slack, masters go on from the rows that they had.
     ///
     /// # Panics
     /// In debug builds where the padding of a row is not left at zero.

@@ -2,38 +2,30 @@
 
 use megagrid_partition::EdgeList;
 
-/// Scales the values of each sample to unit length. Values of a feature that a sample has several times count as their sum.
+/// Scales the values of each sample to unit length. Values of a feature that a sample has several times count as their sum; those of a
+/// sample stand side by side.
 pub fn normalize(values: &mut EdgeList<f32>) {
-    let mut squares = vec![0.0_f64; values.num_left];
-    for (&sample, &x) in values.left.iter().zip(&values.data) {
-        squares[sample as usize] += f64::from(x).powi(2);
-    }
-    add_products(values, &mut squares);
-    for (&sample, x) in values.left.iter().zip(&mut values.data) {
-        let length = squares[sample as usize].max(0.0).sqrt();
-        *x = if length > 0.0 { (f64::from(*x) / length) as f32 } else { 0.0 };
-    }
-}
-
-/// Adds what the squares of sums have more than the sums of squares, where a sample has several values of a feature. Those of a sample
-/// stand side by side.
-fn add_products(values: &EdgeList<f32>, squares: &mut [f64]) {
     let (mut begin, mut sorted) = (0, Vec::new());
     for sample in values.left.chunk_by(|one, next| one == next) {
         let range = begin..begin + sample.len();
         begin = range.end;
-        let features = &values.right[range.clone()];
-        if features.windows(2).all(|pair| pair[0] < pair[1]) {
-            continue;
-        }
-        sorted.clear();
-        sorted.extend(features.iter().zip(&values.data[range]).map(|(&feature, &x)| (feature, f64::from(x))));
-        sorted.sort_unstable_by_key(|one| one.0);
-        for same in sorted.chunk_by(|one, next| one.0 == next.0).filter(|same| same.len() > 1) {
-            let (sum, of_squares) = same.iter().fold((0.0, 0.0), |(sum, squares), (_, x)| (sum + x, squares + x * x));
-            squares[sample[0] as usize] += sum * sum - of_squares;
-        }
+        let (features, data) = (&values.right[range.clone()], &mut values.data[range]);
+        let length = length(features, data, &mut sorted);
+        data.iter_mut().for_each(|x| *x = if length > 0.0 { (f64::from(*x) / length) as f32 } else { 0.0 });
     }
+}
+
+/// Returns the length of a sample; `sorted` is room.
+fn length(features: &[u32], data: &[f32], sorted: &mut Vec<(u32, f64)>) -> f64 {
+    let square = |x: f64| x * x;
+    if features.windows(2).all(|pair| pair[0] < pair[1]) {
+        return data.iter().map(|&x| square(f64::from(x))).sum::<f64>().sqrt();
+    }
+    sorted.clear();
+    sorted.extend(features.iter().zip(data).map(|(&feature, &x)| (feature, f64::from(x))));
+    sorted.sort_unstable_by_key(|one| one.0);
+    let of_features = sorted.chunk_by(|one, next| one.0 == next.0);
+    of_features.map(|same| square(same.iter().map(|one| one.1).sum())).sum::<f64>().sqrt()
 }
 
 #[cfg(test)]

@@ -120,15 +120,15 @@ impl Options for LinearOptions {
         self.iterations
     }
 
-    /// Features step in blocks, or one after the other, which are other programs.
+    /// Features step in blocks, or without them, which are other programs.
     fn fixed(&self) -> Result<serde_json::Map<String, serde_json::Value>, Error> {
         let how = if self.batch.is_some() {
             "in blocks, as with --blocks"
         } else {
-            "one after the other, as in one process without"
+            "without blocks, as one process by default"
         };
         let mut fixed = without_free(self)?;
-        fixed.insert("steps of features".to_owned(), how.into());
+        fixed.insert("features".to_owned(), how.into());
         Ok(fixed)
     }
 

@@ -45,10 +45,11 @@ impl Start {
             return Err(Error::Missing(problem));
         }
         let known = model.counts.words.len();
-        if !ids.is_empty() && ids.iter().all(|&id| id as usize >= known) {
+        let is_number = |id: u32| words.name(id).bytes().all(|byte| byte.is_ascii_digit());
+        if !ids.is_empty() && ids.iter().all(|&id| id as usize >= known && is_number(id)) {
             let first = words.name(ids[0]);
             let problem =
-                format!("it has none of the words of the new documents, {first} say; is their vocabulary there?");
+                format!("it has none of the words of the new documents, {first} say; is their vocabulary beside them?");
             return Err(Error::Missing(problem));
         }
         Ok(Self { model, documents, words, ids })

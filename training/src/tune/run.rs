@@ -114,8 +114,7 @@ pub fn tune<A: Algorithm>(
     Ok(Tuned { trained: Trained { record, model, checksum }, options, run })
 }
 
-/// Returns options with what the layout of a run follows from, where workers may be as far apart as a setting lets them: settings that differ in
-/// nothing else are tried on one grid.
+/// Fills in the options that the grid follows from, as they are at the largest slack that is tried, so that all settings run on one grid.
 fn laid_out<A: Algorithm>(
     data: &Arc<A::Data>,
     options: A::Options,

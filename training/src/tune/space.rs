@@ -129,10 +129,19 @@ pub fn space<A: Algorithm>(texts: &[String], options: &A::Options, settings: &Se
             let (algorithm, names) = (A::NAME, names.join(", "));
             return Err(Error::option(format!("tune {name}: {algorithm} has no such tunable; it has {names}")));
         }
-        for value in tunable.extremes() {
-            let setting = Setting::new(vec![(name.to_owned(), value.clone())]);
-            apply::<A>(options, settings, &setting)
-                .map_err(|error| Error::option(format!("tune {name}={value}: {error}")))?;
+        let tried = |value: Value| apply::<A>(options, settings, &Setting::new(vec![(name.to_owned(), value)]));
+        let extremes = tunable.extremes();
+        for value in &extremes {
+            tried(value.clone()).map_err(|error| Error::option(format!("tune {name}={value}: {error}")))?;
+        }
+        // Of a range any number is proposed, which is no use where only whole ones are taken.
+        if let (None, [low, .., high]) = (tunable.choices(), &extremes[..])
+            && let (Some(low), Some(high)) = (low.number(), high.number())
+            && tried(Value::Number(low + (high - low) * 0.382)).is_err()
+        {
+            return Err(Error::option(format!(
+                "tune {text}: {name} is a whole number; give a list, {name}={low},{high} say"
+            )));
         }
         tunables.push(tunable);
     }
