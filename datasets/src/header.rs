@@ -169,7 +169,13 @@ impl<'t> First<'t> {
             Some(number) => {
                 let columns = [left, right, number, R::usual_number().unwrap_or(number)];
                 has(0, &columns, |field| !looks_numeric(field))
-                    && has(0, &[number], |field| R::of_text(field).is_none())
+                    && has(0, &[number], |field| R::of_text(field).is_none() && !is_missing(field))
+            }
+            // All that a file has, as one without records, of several that one program wrote.
+            None if self.records.len() == 1
+                && known::<R>(&self.names()).is_some_and(|(ends, _)| ends == [left, right]) =>
+            {
+                true
             }
             // Users and items that are called so are no ids.
             None if !R::SQUARE && known::<R>(&self.names()).is_some_and(|(ends, _)| ends == [left, right]) => true,
@@ -180,6 +186,13 @@ impl<'t> First<'t> {
             }
         }
     }
+}
+
+/// What stands for a number that is not there, and is no name of a column.
+const MISSING: [&[u8]; 6] = [b"", b"na", b"n/a", b"null", b"none", b"?"];
+
+fn is_missing(field: &[u8]) -> bool {
+    MISSING.iter().any(|missing| field.eq_ignore_ascii_case(missing))
 }
 
 fn looks_numeric(field: &[u8]) -> bool {

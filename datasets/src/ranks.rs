@@ -49,7 +49,8 @@ enum Found {
     /// How often each possible id occurs, for each column and thread.
     Counts(Vec<Vec<Vec<u32>>>),
     Bits(Vec<AtomicU64>),
-    Sorted(Vec<u64>),
+    /// Ascending lists, each at least twice as long as the next: an id is merged into a longer one a few times only.
+    Sorted(Vec<Vec<u64>>),
 }
 
 impl Distinct {
@@ -75,7 +76,7 @@ impl Distinct {
         match &mut self.found {
             Found::Counts(counts) => counts.iter_mut().zip(ids).for_each(|(counts, ids)| count(counts, ids)),
             Found::Bits(words) => ids.iter().for_each(|ids| set_bits(words, ids)),
-            Found::Sorted(all) => ids.iter().for_each(|ids| {
+            Found::Sorted(lists) => ids.iter().for_each(|ids| {
                 let distinct = |mut ids: Vec<u64>| {
                     ids.sort_unstable();
                     ids.dedup();
@@ -85,7 +86,7 @@ impl Distinct {
                     Ids::Narrow(ids) => each_chunk(ids, |ids| distinct(ids.iter().map(|&id| u64::from(id)).collect())),
                     Ids::Wide(ids) => each_chunk(ids, |ids| distinct(ids.to_vec())),
                 };
-                *all = merge(std::mem::take(all), merge_all(more));
+                add_list(lists, merge_all(more));
             }),
         }
     }
@@ -149,7 +150,8 @@ impl Found {
                 }
                 (Ranks::bits(words), None)
             }
-            Self::Sorted(mut ids) => {
+            Self::Sorted(lists) => {
+                let mut ids = merge_all(lists);
                 if let Some(readers) = readers {
                     let all = readers.all_gather(bytemuck::pod_collect_to_vec(&ids))?;
                     ids = all.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).fold(Vec::new(), merge);
@@ -269,6 +271,14 @@ fn each_chunk<T: Sync, R: Send>(ids: &[T], task: impl Fn(&[T]) -> R + Sync) -> V
     parallel::map(chunks.len(), |at| task(chunks[at]))
 }
 
+/// Adds a list to others, each of which is at least twice as long as the next.
+fn add_list(lists: &mut Vec<Vec<u64>>, mut list: Vec<u64>) {
+    while let Some(last) = lists.pop_if(|last| last.len() < 2 * list.len()) {
+        list = merge(last, list);
+    }
+    lists.push(list);
+}
+
 /// Merges sorted lists, two at a time.
 fn merge_all(mut lists: Vec<Vec<u64>>) -> Vec<u64> {
     while lists.len() > 1 {
@@ -302,6 +312,21 @@ fn merge(left: Vec<u64>, right: Vec<u64>) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_halve_and_hold_all() {
+        let mut lists = Vec::new();
+        let id = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for chunk in 0..200_u64 {
+            let mut list: Vec<u64> = (chunk * 3..chunk * 3 + 7).map(id).collect();
+            list.sort_unstable();
+            add_list(&mut lists, list);
+            assert!(lists.windows(2).all(|pair| pair[0].len() >= 2 * pair[1].len()));
+        }
+        let mut expected: Vec<u64> = (0..604).map(id).collect();
+        expected.sort_unstable();
+        assert_eq!(merge_all(lists), expected);
+    }
 
     /// What ids become does not depend on how they are ranked.
     #[test]

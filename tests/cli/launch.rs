@@ -205,7 +205,10 @@ mod signals {
         send("-KILL", second);
         let (code, messages) = end(launched);
         assert_eq!(code, Some(1), "{messages}");
-        assert!(messages.contains("restart 1 of 1 as it began: it has written no checkpoint"), "{messages}");
+        assert!(
+            messages.contains("restart 1 of 1 from the beginning: the job has written no checkpoint"),
+            "{messages}"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ::parquet::basic::{ConvertedType as Converted, Type as Physical};
+use ::parquet::basic::{ConvertedType as Converted, LogicalType, Type as Physical};
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use ::parquet::data_type::{ByteArray, DataType};
 use ::parquet::errors::ParquetError;
@@ -162,9 +162,12 @@ impl Group<'_> {
             described.converted_type(),
             Converted::DATE | Converted::TIMESTAMP_MILLIS | Converted::TIMESTAMP_MICROS
         );
-        let stands_for_itself = stands_for_itself || is_time && is_date;
-        let is_list = described.max_rep_level() > 0;
-        if is_list || !stands_for_itself || described.physical_type() == Physical::FIXED_LEN_BYTE_ARRAY {
+        // Times in nanoseconds have no converted type.
+        let is_time_of_day = matches!(described.logical_type_ref(), Some(LogicalType::Time(_)));
+        let is_date = is_date || matches!(described.logical_type_ref(), Some(LogicalType::Timestamp(_)));
+        let stands_for_itself = stands_for_itself && !is_date && !is_time_of_day || is_time && is_date;
+        let is_nested = described.max_rep_level() > 0 || described.path().parts().len() > 1;
+        if is_nested || !stands_for_itself || described.physical_type() == Physical::FIXED_LEN_BYTE_ARRAY {
             return Err(self.wrong_type(described, "integers, floating-point numbers or text"));
         }
         if let Some(readers) = self.input.readers() {
@@ -207,10 +210,12 @@ impl Group<'_> {
     }
 
     fn wrong_type(&self, described: &ColumnDescriptor, expected: &str) -> Error {
-        let (name, found) = (described.name(), described.physical_type());
+        let (name, found) = (described.path().string(), described.physical_type());
         let list = if described.max_rep_level() > 0 { "lists of " } else { "" };
+        // What stands in another column has its name before its own.
+        let of = if described.path().parts().len() > 1 { " in a column of their own" } else { "" };
         self.invalid(format!(
-            "column {name} holds {list}{found} ({:?}), expected {expected}",
+            "column {name} holds {list}{found} ({:?}), expected {expected}{of}",
             described.converted_type()
         ))
     }
@@ -226,7 +231,8 @@ impl Group<'_> {
 
 /// Returns what the columns are called.
 pub(super) fn names(schema: &SchemaDescriptor) -> Vec<String> {
-    schema.columns().iter().map(|column| column.name().to_owned()).collect()
+    // Of a column in another, with that before it: such a one is not taken for one of its name.
+    schema.columns().iter().map(|column| column.path().string()).collect()
 }
 
 /// Returns the columns that are read where no roles are named; `None` where there are too few.

@@ -10,7 +10,7 @@ use megagrid_partition::parallel;
 
 use super::division::divide;
 use super::files::files;
-use super::open::{self, Source, WHOLE};
+use super::open::{self, Compression, Source, WHOLE};
 use super::pipe::{self, Pipe, is_pipe};
 use super::windows::Consumed;
 use super::{Lines, Text, WINDOW_BYTES};
@@ -45,8 +45,20 @@ enum Part<'a> {
     Bytes(&'a [u8]),
 }
 
+impl Part<'_> {
+    /// Tells whether it is read by itself, on all threads: what is read beside others is kept until it is its turn, and a large part would
+    /// take much memory. A compressed file is decoded by one thread, so that others go on beside it.
+    fn is_large(&self) -> bool {
+        let Self::File(path, span) = self else { return false };
+        let bytes = fs::metadata(path).map_or(0, |file| file.len().min(span.end).saturating_sub(span.start));
+        bytes > LARGE_BYTES && fs::File::open(path).is_ok_and(|mut file| matches!(Compression::of(&mut file), Ok(None)))
+    }
+}
+
 /// The least window of a part when many are read at once.
 const MIN_WINDOW_BYTES: usize = 1 << 20;
+/// Bytes of a plain part that is large: threads that share it lose nothing by that.
+const LARGE_BYTES: u64 = 32 << 20;
 
 impl Input<'static> {
     /// Opens the files that a path names (see [`files`]), or what comes through a pipe.
@@ -232,7 +244,11 @@ impl<'a> Input<'a> {
             };
             text.parse(|| start(&header), &format, consume)
         };
-        for group in self.parts.chunks(rayon::current_num_threads()) {
+        let mut rest = &self.parts[..];
+        while !rest.is_empty() {
+            let small = rest.iter().take(rayon::current_num_threads()).take_while(|part| !part.is_large()).count();
+            let (group, others) = rest.split_at(small.max(1));
+            rest = others;
             if let [part] = group {
                 if read(part, self.window_bytes, &mut consume)?.is_break() {
                     return Ok(());
@@ -240,21 +256,23 @@ impl<'a> Input<'a> {
                 continue;
             }
             let window_bytes = (self.window_bytes / group.len()).max(self.window_bytes.min(MIN_WINDOW_BYTES));
-            let read_all = |part| -> Result<Vec<C>, Error> {
+            let read_all = |part| {
                 let mut chunks = Vec::new();
-                let _ = read(part, window_bytes, &mut |chunk| {
+                let read = read(part, window_bytes, &mut |chunk| {
                     chunks.push(chunk);
                     Ok(ControlFlow::Continue(()))
-                })?;
-                Ok(chunks)
+                });
+                (chunks, read)
             };
             let parts = parallel::map(group.len(), |at| read_all(&group[at]));
-            for chunks in parts {
-                for chunk in chunks? {
+            for (chunks, read) in parts {
+                // What comes before a line that is wrong may end the pass, as in a file by itself.
+                for chunk in chunks {
                     if consume(chunk)?.is_break() {
                         return Ok(());
                     }
                 }
+                let _ = read?;
             }
         }
         Ok(())

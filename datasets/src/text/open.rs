@@ -39,7 +39,13 @@ impl Compression {
     pub(super) fn of(file: &mut impl Read) -> io::Result<Option<Self>> {
         let mut magic = Vec::new();
         file.take(ZSTD_MAGIC.len() as u64).read_to_end(&mut magic)?;
-        Ok(if magic.starts_with(&GZIP_MAGIC) { Some(Self::Gzip) } else { (magic == ZSTD_MAGIC).then_some(Self::Zstd) })
+        // pzstd begins with a frame that is passed over.
+        let is_skipped = matches!(magic[..], [0x50..=0x5f, 0x2a, 0x4d, 0x18]);
+        Ok(match () {
+            () if magic.starts_with(&GZIP_MAGIC) => Some(Self::Gzip),
+            () if magic == ZSTD_MAGIC || is_skipped => Some(Self::Zstd),
+            () => None,
+        })
     }
 }
 

@@ -33,9 +33,12 @@ fn close(text: &[u8], open: usize) -> Option<usize> {
 
 /// Returns where the record ends that `text` begins with, at its line end, or the text does.
 pub(super) fn record_end(separator: u8, text: &[u8]) -> usize {
-    let mut at = 0;
+    let line_end = |at: usize| memchr(b'\n', &text[at..]).map_or(text.len(), |end| at + end);
+    let (mut at, mut end) = (0, line_end(0));
     loop {
-        let end = memchr(b'\n', &text[at..]).map_or(text.len(), |end| at + end);
+        if at > end {
+            end = line_end(at);
+        }
         let Some(open) = next_open(separator, &text[..end], at) else { return end };
         match close(text, open) {
             Some(closed) => at = closed,
@@ -233,6 +236,13 @@ mod tests {
         let (chunks, whole) = cut(b',', text.as_bytes(), false);
         assert_eq!((whole, chunks.concat()), (text.len(), text.clone().into_bytes()));
         assert!(chunks.len() > 2 && chunks.iter().all(|chunk| chunk.starts_with(b"1,") && chunk.ends_with(b",2\n")));
+    }
+
+    #[test]
+    fn a_record_of_many_quoted_fields_is_passed_over_once() {
+        let record = "\"\",".repeat(400_000) + "1";
+        let text = format!("{record}\n2,3\n");
+        assert_eq!(record_end(b',', text.as_bytes()), record.len());
     }
 
     #[test]

@@ -81,6 +81,12 @@ impl<'a> Text<'a> {
             start,
         };
         (text.window, text.whole, text.ended) = text.read_window(Vec::new(), &[])?;
+        let has_returns = || memchr(b'\r', text.window.trim_ascii_end()).is_some();
+        if start == 0 && text.ended && memchr(b'\n', &text.window).is_none() && has_returns() {
+            let problem =
+                "its lines end with carriage returns only; end them with line feeds, as `tr '\\r' '\\n'` does";
+            return Err(Error::invalid(&text.path, problem));
+        }
         if start == 0 && text.head().starts_with(BYTE_ORDER_MARK) {
             text.skipped = BYTE_ORDER_MARK.len();
         }

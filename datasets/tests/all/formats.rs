@@ -266,6 +266,31 @@ fn weighted_edges_are_a_graph_and_a_vocabulary_is_found() {
 }
 
 #[test]
+fn parts_of_a_directory_are_read_as_what_they_are() {
+    let edges = |files: &[(&str, &str)]| {
+        let folder = tempfile::tempdir().unwrap();
+        files.iter().for_each(|(name, text)| write(&folder.path().join(name), text.as_bytes()));
+        read_graph(folder.path(), None).map(|graph| graph.edges.num_edges()).map_err(|error| error.to_string())
+    };
+    // A part without records has its header all the same.
+    assert_eq!(edges(&[("a.csv", "from,to\n1,2\n"), ("b.csv", "from,to\n")]), Ok(1));
+    // Names end a pass over integers: a line after them is looked at by the next.
+    let late = format!("{}x y\n{}-5 7\n", "1 2\n".repeat(200), "3 4\n".repeat(40_000));
+    assert_eq!(edges(&[("a.txt", &late), ("b.txt", "1 2\n")]), Ok(40_203));
+    let said = edges(&[("a.csv", "1 2\r3 4\r5 6\r")]).unwrap_err();
+    assert!(said.contains("a.csv: its lines end with carriage returns only"), "{said}");
+}
+
+#[test]
+fn a_rating_that_is_missing_is_no_name_of_a_column() {
+    for missing in ["NA", "", "null", "?"] {
+        let said = parse_ratings(format!("ann,tea,{missing}\nbob,tea,4\n").as_bytes(), Format::Ratings);
+        let said = said.unwrap_err().to_string();
+        assert!(said.starts_with(&format!("<bytes>:1: rating: found \"{missing}\"")), "{said}");
+    }
+}
+
+#[test]
 fn test_ratings_keep_the_unknown_apart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("test.csv");
