@@ -199,6 +199,11 @@ fn what_sets_of_restarts_cannot_be_is_told() {
     fails(&["top", &model, "--set", "3"], 2, &["there is no set 3; the model has the sets 1 to 2"]);
     fails(&["top", &plain, "--set", "1"], 2, &["the model has no sets"]);
     fails(&[&rank[..], &["--from", &plain]].concat(), 2, &["--from"]);
+    // A model in which the pages that there are have no score is nothing to begin at.
+    let (start, pairs) = (place.file("start.txt", "a\n"), place.file("pairs.txt", "a b\nc d\n"));
+    let apart = place.name("apart");
+    done(&["pagerank", &pairs, "--restart", &start, "--model", &apart, "-q"]);
+    done(&["pagerank", &place.file("rest.txt", "c d\n"), "--from", &apart, "-q"]);
     fails(&["update", &model, &links], 2, &["--restart-sets is not updated"]);
     let saved = place.name("saved");
     done(&[&rank[..], &["--iterations", "2", "--checkpoint", &saved]].concat());

@@ -101,7 +101,7 @@ fn running_errors_are_of_an_iteration_however_many_a_clock_has() {
 }
 
 #[test]
-fn sums_of_least_squares_are_foreseen_to_the_byte() {
+fn sums_of_many_numbers_are_foreseen_to_the_byte() {
     let place = Place::new();
     let (ratings, record) = (place.ratings(), place.name("run.json"));
     let als = ["als", &ratings, "--dims", "20", "--iterations", "3"];
@@ -112,5 +112,12 @@ fn sums_of_least_squares_are_foreseen_to_the_byte() {
     assert!(table.lines().next().unwrap().contains("processes"), "{table}");
     let sent = json(&record)["iterations"][2]["sent_bytes"].as_u64().unwrap();
     let plan = run(&[&["plan"], &als[..], &["--processes", "2", "-w", "1"]].concat()).stdout;
+    assert!(plan.contains(&format!("{sent} bytes")), "{sent} bytes were sent: {plan}");
+    // So are those of scores of several sets.
+    let (links, sets) = (place.graph(), place.file("sets.txt", "1\n2 3\n4\n"));
+    let rank = ["pagerank", &links, "--restart-sets", &sets, "--iterations", "3"];
+    launched("2", &[&rank[..], &["--tolerance", "0", "--json", &record]].concat());
+    let sent = json(&record)["iterations"][2]["sent_bytes"].as_u64().unwrap();
+    let plan = run(&[&["plan"], &rank[..], &["--processes", "2", "-w", "1"]].concat()).stdout;
     assert!(plan.contains(&format!("{sent} bytes")), "{sent} bytes were sent: {plan}");
 }

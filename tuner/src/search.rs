@@ -136,8 +136,8 @@ impl<T: Trainer> Search<'_, '_, T> {
             }
             let converges = alive.iter().any(|live| self.branches.summarize(live).label == Label::Converging);
             let longest = alive.iter().map(Live::clocks).max().unwrap_or(0);
-            let is_over =
-                self.branches.clocks >= end || longest >= self.bounds.clocks_of_trial || alive.is_empty() && !has_next;
+            let goes_on = has_next || alive.iter().any(|live| !live.finished);
+            let is_over = self.branches.clocks >= end || longest >= self.bounds.clocks_of_trial || !goes_on;
             if converges || is_over {
                 return Ok((trial_time, self.best_of(alive)?));
             }

@@ -295,8 +295,9 @@ impl<T: Trainer> Run<'_, '_, T> {
     fn tune_again(&mut self, live: &mut Live, plateau: &Plateau) -> Result<bool, Failure<T::Error>> {
         let before = self.branches.clocks;
         let left = self.options.budget.saturating_sub(self.progress.spent);
-        let Some(next) = self.search_again(live, plateau, left)? else { return Ok(false) };
+        let next = self.search_again(live, plateau, left)?;
         self.progress.spent += self.branches.clocks - before;
+        let Some(next) = next else { return Ok(false) };
         let is_better = self.is_better(&next, live);
         // Held-out errors of the clocks to come tell it; trials are compared by their losses, here too.
         let is_tested = self.progress.line.iter().any(|step| step.tested.is_some());
@@ -322,10 +323,12 @@ impl<T: Trainer> Run<'_, '_, T> {
     /// Searches again from where the run is: no more trials than in the search before, none longer than the plateau, or than an
     /// epoch where that is longer, the present setting first. `None` if there is no budget left or nothing that can be used.
     fn search_again(&mut self, live: &Live, plateau: &Plateau, left: u64) -> Result<Option<Live>, Failure<T::Error>> {
-        let of_last = |trial: &&Trial| trial.search + 1 == self.progress.searches;
-        let before = match self.progress.searches {
-            0 => self.options.trials,
-            _ => self.progress.trials.iter().filter(of_last).count(),
+        // A search for which nothing was left had no trial.
+        let last = self.progress.trials.iter().map(|trial| trial.search).max();
+        let of_last = |trial: &&Trial| Some(trial.search) == last;
+        let before = match last {
+            None => self.options.trials,
+            Some(_) => self.progress.trials.iter().filter(of_last).count(),
         };
         // What is found is of the run, which is not to become longer than it may.
         let rest = self.options.clocks - self.progress.line.len() as u64;

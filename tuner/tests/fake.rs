@@ -286,6 +286,14 @@ fn a_trainer_says_when_it_is_done() {
 }
 
 #[test]
+fn a_search_ends_where_all_trials_are_done_and_none_has_moved() {
+    let mut trainer = Descent { enough: f64::INFINITY, ..Descent::new() };
+    let tuned = run(&mut trainer, &space("step=1e-300,2e-300"), &options(1)).unwrap();
+    assert_eq!(tuned.ended, Ended::Finished);
+    assert!(tuned.trials.iter().all(|trial| trial.clocks == 1), "{:?}", tuned.trials);
+}
+
+#[test]
 fn the_line_is_that_of_the_chosen_branches() {
     let mut trainer = Descent::new();
     let mut clocks = 0;

@@ -231,24 +231,25 @@ impl Tokens {
     /// Checks that a sampler can count the corpus's tokens.
     ///
     /// # Errors
-    /// A word with more than 2^24 tokens for `Dense`; for `Sparse` a document whose tokens of one topic could be more than
-    /// an entry holds, 2^32 / K and no fewer than 65,535; for `Sparse` and `Mh` a word with more than 2^32 - 1 tokens, for `Mh`
-    /// such a document.
+    /// A word or document with more than 2^24 tokens for `Dense` and `Mh`; for `Sparse` a document whose tokens of one topic could
+    /// be more than an entry holds, 2^32 / K and no fewer than 65,535, or a word with more than 2^32 - 1 tokens.
     pub fn check(&self, sampler: Sampler, num_topics: usize) -> Result<(), Error> {
         let most = |tokens: &[u64]| tokens.iter().copied().max().unwrap_or(0);
         match sampler {
-            Sampler::Dense if most(&self.of_words).max(most(&self.of_documents)) > 1 << 24 => {
+            // Their counts are in single precision.
+            Sampler::Dense | Sampler::Mh if most(&self.of_words).max(most(&self.of_documents)) > 1 << 24 => {
                 let found = most(&self.of_words).max(most(&self.of_documents));
-                Err(Error::setting("tokens of a word or document", found, "16777216 or fewer for the dense sampler"))
+                Err(Error::setting(
+                    "tokens of a word or document",
+                    found,
+                    "16777216 or fewer but for the sparse sampler",
+                ))
             }
             Sampler::Sparse if most(&self.of_documents) >> (32 - topic_bits(num_topics)) > 0 => {
                 let found = most(&self.of_documents);
                 Err(Error::setting("tokens of a document", found, "fewer for the sparse sampler with so many topics"))
             }
-            Sampler::Mh if most(&self.of_documents) > u64::from(u32::MAX) => {
-                Err(Error::setting("tokens of a document", most(&self.of_documents), "4294967295 or fewer"))
-            }
-            Sampler::Sparse | Sampler::Mh if most(&self.of_words) > u64::from(u32::MAX) => {
+            Sampler::Sparse if most(&self.of_words) > u64::from(u32::MAX) => {
                 Err(Error::setting("tokens of a word", most(&self.of_words), "4294967295 or fewer"))
             }
             Sampler::Dense | Sampler::Sparse | Sampler::Mh => Ok(()),

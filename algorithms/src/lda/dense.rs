@@ -131,7 +131,10 @@ impl RowKernel for Tokens<'_> {
                 Ok(drawn) => drawn,
                 Err(uniform) => {
                     let (drawn, mass) = draw::<V, _>(weights, change, 0.0, uniform, &mut worker.sampler.sums);
-                    worker.drawn.add(mass);
+                    // At its first draw a token's document is not whole.
+                    if old != UNASSIGNED {
+                        worker.drawn.add(mass);
+                    }
                     drawn.unwrap_or(0)
                 }
             };

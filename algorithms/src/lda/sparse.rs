@@ -286,7 +286,10 @@ impl Sample {
             }
             Err(uniform) => {
                 let (drawn, mass) = draw::<V, _>(of_document, change, rest, uniform, sums);
-                worker.drawn.add(mass);
+                // At its first draw a token's document is not whole.
+                if old != UNASSIGNED {
+                    worker.drawn.add(mass);
+                }
                 drawn
             }
         };

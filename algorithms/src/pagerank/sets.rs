@@ -52,6 +52,10 @@ impl Combine for Sums {
         }
         self.0.iter_mut().flatten().zip(from.iter().flatten()).for_each(|(total, part)| *total += part);
     }
+
+    fn sized(sets: usize) -> Self {
+        Self(vec![[0.0; 3]; sets])
+    }
 }
 
 /// A program that ranks pages for several sets, whatever a link carries: [`Sets`], or [`WeightedSets`].

@@ -113,10 +113,11 @@ impl<'s> Start<'s> {
         Self { damping, pages, out_weight, restart, scores: &[] }
     }
 
-    /// Begins with the scores that pages had. Those of pages that have gone are missed: the scores are up to a common factor.
+    /// Begins with the scores that pages had, if there are any. Those of pages that have gone are missed: the scores are up to a common factor.
     #[must_use]
     pub fn at(self, scores: &'s [Option<f32>]) -> Self {
-        Self { scores, ..self }
+        let is_any = scores.iter().flatten().any(|&score| score > 0.0);
+        Self { scores: if is_any { scores } else { &[] }, ..self }
     }
 
     /// Returns a page's first rank and what it passes on along a link of weight 1.

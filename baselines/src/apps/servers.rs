@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use crate::crew;
 use crate::job::Cost;
 use crate::processes::Processes;
-use crate::server::Gather;
+use crate::rows::Rows;
+use crate::server::{Element, Gather, Table};
 use crate::store::{Client, Store, Usage};
 use crate::{Error, Finish};
 
@@ -114,6 +115,19 @@ impl<S: Store> Team<S> {
         cost.messages += now.messages - self.before.messages;
         self.before = now;
         Ok(cost)
+    }
+
+    /// Returns all rows of a table, for what is measured between iterations. What that sends is of none of them.
+    pub fn all<T: Element>(&mut self, table: Table<T>, rows: usize) -> Result<Rows<T>, Error> {
+        // Servers here send to other processes too: nobody begins before all have ended an iteration, or goes on before all have the rows.
+        self.processes.gather(())?;
+        let begin = self.store.usage();
+        let found = self.store.all(table, rows, self.clocks)?;
+        self.processes.gather(())?;
+        let end = self.store.usage();
+        self.before.sent_bytes += end.sent_bytes - begin.sent_bytes;
+        self.before.messages += end.messages - begin.messages;
+        Ok(found)
     }
 
     /// Gives every process what all have; workers wait meanwhile.

@@ -73,7 +73,9 @@ fn processes_share_edges_and_users_and_each_has_the_items() {
     };
     // A row of 32 numbers and the state of its step; an edge of two short ids and a number.
     let (row, edges) = (4 * 33, 8 * (users * items) as u64);
-    assert_eq!(bytes(1), edges + row * (users + items) as u64);
+    let least = edges + row * (users + items) as u64;
+    // What says where blocks are is little where these are few.
+    assert!((least..least + least / 100).contains(&bytes(1)), "{}, expected {least}", bytes(1));
     for processes in [2, 4] {
         let share = (edges + row * users as u64) / processes as u64;
         let found = bytes(processes) - row * items as u64;

@@ -65,7 +65,8 @@ impl Algorithm for Regression {
     fn tuned(samples: &Samples, options: &LinearOptions) -> Vec<String> {
         let features = samples.values.num_vertices(Side::Right);
         let blocks = options.num_blocks(samples.values.num_edges(), features);
-        vec![format!("blocks={},{blocks},{}", (blocks / 2).max(1), 2 * blocks), "delay=0,1,2".to_owned()]
+        let fewer = if blocks > 1 { format!("{},", blocks / 2) } else { String::new() };
+        vec![format!("blocks={fewer}{blocks},{}", 2 * blocks), "delay=0,1,2".to_owned()]
     }
 
     /// Of several models one is in the engine, and only the last iterations have all.

@@ -188,9 +188,9 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
-        let (Team { store, clocks, .. }, factors) = (&self.team, self.shared.tables.factors);
-        let users: Rows<f32> = store.all(factors[0], self.job.len(Side::Left), *clocks)?;
-        let items = store.all(factors[1], self.job.len(Side::Right), *clocks)?;
+        let factors = self.shared.tables.factors;
+        let users: Rows<f32> = self.team.all(factors[0], self.job.len(Side::Left))?;
+        let items = self.team.all(factors[1], self.job.len(Side::Right))?;
         self.job.measure(|side, id| if side == Side::Left { users.row(id) } else { items.row(id) })
     }
 

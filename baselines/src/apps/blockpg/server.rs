@@ -244,7 +244,7 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
-        let rows = self.team.store.all(self.tables.weights, self.data.regions.len(), self.team.clocks)?;
+        let rows = self.team.all(self.tables.weights, self.data.regions.len())?;
         let weights: Vec<f64> = rows.items().chunks_exact(2).map(|row| row[0]).collect();
         let mine = loss(self.workers.iter().flat_map(|worker| &worker.margins));
         let loss = self.team.processes.sum(mine)?;

@@ -141,10 +141,9 @@ impl<S: Store> job::Trainer for Trainer<S> {
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
-        let Team { store, clocks, .. } = &self.team;
-        let words = store.all(self.tables.words, self.corpus.num_words(), *clocks)?;
+        let words = self.team.all(self.tables.words, self.corpus.num_words())?;
         let mut topics = self.workers[0].topics.clone();
-        topics.totals = store.all(self.tables.totals, 1, *clocks)?.items().to_vec();
+        topics.totals = self.team.all(self.tables.totals, 1)?.items().to_vec();
         let document = |document: usize| {
             let owner = self.corpus.documents.partition_point(|part| part.end <= document);
             self.workers[owner].documents.row(document - self.corpus.documents[owner].start)

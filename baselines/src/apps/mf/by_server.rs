@@ -133,7 +133,7 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
 
     fn measure(&mut self) -> Result<Measured, Error> {
         let (Job { ratings, config, .. }, own) = (self.job, self.own_users());
-        let items = self.team.store.all(self.items, ratings.num_right, self.team.clocks)?;
+        let items = self.team.all(self.items, ratings.num_right)?;
         let items = values((0..items.len()).map(|item| items.row(item)), config.row_dims());
         let rows = self.workers.iter().flat_map(|worker| (0..worker.users.len()).map(|user| worker.users.row(user)));
         let rows: Vec<&[AdaRevision]> = rows.collect();

@@ -155,9 +155,10 @@ impl job::Trainer for Trainer<'_> {
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
-        let ([users, items], Team { store, clocks, processes, .. }) = (self.tables.factors, &self.team);
-        let users = store.all(users, self.job.ratings.num_left, *clocks)?;
-        let items = store.all(items, self.job.ratings.num_right, *clocks)?;
+        let ([users, items], team) = (self.tables.factors, &mut self.team);
+        let users = team.all(users, self.job.ratings.num_left)?;
+        let items = team.all(items, self.job.ratings.num_right)?;
+        let processes = &team.processes;
         let width = users.width() - 1;
         let bound = |process: usize| users.len() * process / processes.count();
         let own = bound(processes.number())..bound(processes.number() + 1);

@@ -248,7 +248,7 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
-        let items = self.team.store.all(self.items.factors, self.job.ratings.num_right, self.team.clocks)?;
+        let items = self.team.all(self.items.factors, self.job.ratings.num_right)?;
         let owner: Vec<usize> = self.workers.iter().map(|worker| worker.first_user + worker.users.len()).collect();
         let user = |user: usize| {
             let worker = &self.workers[owner.partition_point(|&end| end <= user)];

@@ -135,7 +135,7 @@ impl<S: Store> job::Trainer for Trainer<S> {
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
-        let sums: Rows<f64> = self.team.store.all(self.shared.tables.sums, 1, self.team.clocks)?;
+        let sums: Rows<f64> = self.team.all(self.shared.tables.sums, 1)?;
         let row = sums.row(0);
         Ok(measured(&State::after(self.shared.damping, [row[0], row[1], row[2]])))
     }
