@@ -108,7 +108,8 @@ fn a_clock_of_several_iterations_ends_at_a_look() {
     let path = place.name("topics.json");
     done(&["lda", &posts, "-k", "4", "--iterations", "6", "--work-per-clock", "2", "-q", "--json", &path]);
     let record = json(&path);
-    assert_eq!(found_in(&record, |one| one["metrics"].as_object().is_some_and(|all| !all.is_empty())), [4, 6]);
+    // In the first clock the draws of its second iteration count.
+    assert_eq!(found_in(&record, |one| one["metrics"].as_object().is_some_and(|all| !all.is_empty())), [2, 4, 6]);
 
     let several = "cannot have several iterations";
     fails(&["lda", &posts, "-k", "4", "--sampler", "mh", "--work-per-clock", "2"], 2, &[several]);

@@ -49,12 +49,12 @@ pub struct Draws {
 
 impl Draws {
     /// Returns the mean logarithm of a token's probability, where tokens of documents with `lengths` had a topic drawn; `None`
-    /// where some were not weighed, as in the first iteration.
+    /// where none was weighed, as in the first iteration.
     #[must_use]
     pub fn per_token(&self, lengths: &[u64]) -> Option<f64> {
         let Drawn { log, product, tokens } = self.drawn;
         let others = |&length: &u64| length as f64 * (length.saturating_sub(1) as f64 + self.prior).ln();
-        // Each token was drawn once in each iteration of the clock.
+        // Each token was weighed once in each iteration of the clock, but for its first draw.
         let all: u64 = lengths.iter().sum();
         let is_whole = tokens > 0 && tokens.is_multiple_of(all);
         let of_documents = || lengths.iter().filter(|length| **length > 0).map(others).sum::<f64>();
