@@ -14,6 +14,7 @@ use anyhow::Context;
 use clap::parser::ValueSource;
 use megagrid_engine::Settings;
 use megagrid_engine::cluster::{FreePorts, HOSTS, Membership, PROCESS};
+use megagrid_training::input::is_same_file;
 
 use crate::entry::List;
 use crate::failure::{Failure, usage};
@@ -126,7 +127,7 @@ impl Training {
         }
         let place = |name| options.try_get_one::<PathBuf>(name).ok().flatten().cloned();
         let (checkpoint, resume) = (place("checkpoint"), place("resume"));
-        let goes_on = |from: &&Path| resume.as_deref().is_some_and(|resume| is_same(resume, from));
+        let goes_on = |from: &&Path| resume.as_deref().is_some_and(|resume| is_same_file(resume, from));
         let others = checkpoint.as_deref().filter(|saved| !goes_on(saved)).map(checkpoints).unwrap_or_default();
         // How many of GeePS there are decides what is trained, so that their number follows from no machine.
         let has_workers = name == "geeps" || options.value_source("workers") == Some(ValueSource::CommandLine);
@@ -138,11 +139,6 @@ impl Training {
         let is_own = |directory: &&Path| checkpoints(directory).iter().any(|found| !self.others.contains(found));
         self.checkpoint.as_deref().filter(is_own)
     }
-}
-
-/// Tells whether two paths lead to one place.
-fn is_same(one: &Path, other: &Path) -> bool {
-    one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
 /// Runs the command in the place of this process.

@@ -68,8 +68,9 @@ pub struct Changed {
     pub bytes: Option<u64>,
 }
 
-/// Tells whether two paths lead to one file.
-pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
+/// Tells whether two paths lead to one file or directory.
+#[must_use]
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     one == other || real(one).is_some_and(|one| real(other) == Some(one))
 }

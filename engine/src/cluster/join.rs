@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use megagrid_partition::parallel::lock;
-
 use socket2::SockRef;
 
 use super::ClusterError;

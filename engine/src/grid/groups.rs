@@ -129,7 +129,14 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
                 3 => self.run(rows, edge, 3, &mut data, stage, cx),
                 4 => self.run(rows, edge, 4, &mut data, stage, cx),
                 ..=PIECE => self.run(rows, edge, degree, &mut data, stage, cx),
-                _ => self.run_in_pieces(rows, edge, degree, &mut data, stage, cx),
+                _ => {
+                    for (vertex, end) in rows.zip((edge + degree..).step_by(degree)) {
+                        for first in (end - degree..end).step_by(PIECE) {
+                            let piece = PIECE.min(end - first);
+                            self.run(vertex..vertex + 1, first, piece, &mut data, stage, cx);
+                        }
+                    }
+                }
             }
             vertex += vertices;
             edge += degree * vertices;
@@ -227,26 +234,6 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
         for vertex in 0..vertices {
             let at = Visit::new(vertex, first + vertex * degree, degree);
             edges_of(&mut rights.at(vertex), &mut self.lefts, at, data, stage, cx);
-        }
-    }
-
-    /// Runs vertices that have equally many edges, each a piece at a time, whose sum is added to the delta.
-    #[inline(always)]
-    fn run_in_pieces(
-        &mut self,
-        vertices: Range<usize>,
-        first: usize,
-        degree: usize,
-        data: &mut Data<'_, P>,
-        stage: &E,
-        cx: &mut Context<'_, P>,
-    ) {
-        let mut rights = self.rights.part(vertices);
-        for vertex in 0..rights.ids().len() {
-            for piece in (0..degree).step_by(PIECE) {
-                let at = Visit::new(vertex, first + vertex * degree + piece, PIECE.min(degree - piece));
-                edges_of(&mut rights.at(vertex), &mut self.lefts, at, data, stage, cx);
-            }
         }
     }
 
