@@ -1,7 +1,7 @@
 //! How well a model ranks items that it has not seen its users with.
 //!
 //! For each user the items are put in order of their scores, without those that training saw, ties by id. Of the first k, with R the
-//! items of the user that were kept for testing and h_j = 1 where the jth is one of them:
+//! items of the user that were kept for testing, other than those, and h_j = 1 where the jth is one of R:
 //!
 //! | metric | of a user |
 //! |---|---|
@@ -26,7 +26,7 @@ use crate::search::Index;
 pub struct Queries {
     /// The users, ascending.
     pub users: Vec<u32>,
-    /// Items of each that were kept for testing, ascending.
+    /// Items of each that were kept for testing and are not seen, ascending; none of these is empty.
     pub relevant: Lists,
     /// Items of each that training saw, ascending.
     pub seen: Lists,
@@ -35,8 +35,8 @@ pub struct Queries {
 /// A list of items for each of some users.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lists {
-    /// Where the list of each begins, and the end of all.
-    offsets: Vec<usize>,
+    /// Where the list of each ends.
+    ends: Vec<usize>,
     items: Vec<u32>,
 }
 
@@ -51,35 +51,49 @@ impl Lists {
         let num_right = right.iter().max().map_or(0, |&most| most as usize + 1);
         let list = EdgeList { num_left: users, num_right, square: false, data: vec![(); left.len()], left, right };
         let by_user = GroupedEdges::new(list, &[Side::Left]);
-        let mut lists = Self { offsets: vec![0], items: Vec::with_capacity(by_user.num_edges()) };
+        let mut lists = Self { ends: Vec::with_capacity(users), items: Vec::with_capacity(by_user.num_edges()) };
         for user in 0..users {
             let (items, _) = by_user.row(Side::Left, user);
-            lists.items.extend(items.chunk_by(|a, b| a == b).map(|same| same[0]));
-            lists.offsets.push(lists.items.len());
+            lists.push(items.chunk_by(|a, b| a == b).map(|same| same[0]));
         }
         lists
+    }
+
+    /// Adds the list of the next user.
+    fn push(&mut self, items: impl Iterator<Item = u32>) {
+        self.items.extend(items);
+        self.ends.push(self.items.len());
     }
 
     /// Returns the list of a user, by its number.
     #[must_use]
     pub fn of(&self, user: usize) -> &[u32] {
-        &self.items[self.offsets[user]..self.offsets[user + 1]]
+        let begin = user.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.items[begin..self.ends[user]]
     }
 }
 
 impl Queries {
     /// Makes them of pairs of a user and an item: those to test on, and those that training saw, of which others than the users of the
-    /// first are left out.
+    /// first are left out. A pair that training saw is none to test on.
     pub fn new(test: impl Iterator<Item = (u32, u32)>, seen: impl Iterator<Item = (u32, u32)>) -> Self {
         let test: Vec<_> = test.collect();
         let most = test.iter().map(|&(user, _)| user as usize + 1).max().unwrap_or(0);
-        let mut numbers = vec![None; most];
-        test.iter().for_each(|&(user, _)| numbers[user as usize] = Some(0));
-        let users: Vec<u32> = (0..most as u32).filter(|&user| numbers[user as usize].is_some()).collect();
-        users.iter().zip(0..).for_each(|(&user, number)| numbers[user as usize] = Some(number));
-        let numbered = |(user, item): (u32, u32)| Some((numbers.get(user as usize).copied().flatten()?, item));
-        let relevant = Lists::new(users.len(), test.into_iter().filter_map(numbered));
-        Self { relevant, seen: Lists::new(users.len(), seen.filter_map(numbered)), users }
+        let mut is_asked = vec![false; most];
+        test.iter().for_each(|&(user, _)| is_asked[user as usize] = true);
+        let seen = Lists::new(most, seen.filter(|&(user, _)| is_asked.get(user as usize) == Some(&true)));
+        let test = Lists::new(most, test.into_iter());
+        let mut queries = Self::default();
+        for user in 0..most {
+            let (test, seen) = (test.of(user), seen.of(user));
+            let is_new = |item: &u32| seen.binary_search(item).is_err();
+            if test.iter().any(is_new) {
+                queries.relevant.push(test.iter().copied().filter(is_new));
+                queries.seen.push(seen.iter().copied());
+                queries.users.push(user as u32);
+            }
+        }
+        queries
     }
 }
 
@@ -193,7 +207,8 @@ mod tests {
             let of = |pairs: &[(u32, u32)]| -> HashSet<u32> {
                 pairs.iter().filter(|pair| pair.0 as usize == user).map(|pair| pair.1).collect()
             };
-            let (relevant, seen) = (of(test), of(seen));
+            let seen = of(seen);
+            let relevant = &of(test) - &seen;
             if relevant.is_empty() {
                 continue;
             }
@@ -242,7 +257,8 @@ mod tests {
         // The last users have no test items; some have seen nearly all.
         let (test, mut seen) = (pairs(200, users - 5), pairs(400, users));
         seen.extend((0..295).map(|item| (3, item)));
-        seen.retain(|pair| !test.contains(pair));
+        // Some pairs are in both.
+        seen.extend(&test[..20]);
         let scores: Vec<Vec<f32>> = user_rows
             .iter()
             .map(|p| item_rows.iter().map(|q| p.iter().zip(q).map(|(a, b)| a * b).sum()).collect())

@@ -1,6 +1,5 @@
 //! Features by a hash of their names: a model then has a place for names that it has not seen, and a size that is known before.
 
-use megagrid_partition::EdgeList;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{Dataset, Dictionary};
@@ -21,7 +20,8 @@ pub fn hashed_name(name: &str, bits: u32) -> u64 {
 }
 
 impl Dataset<f32> {
-    /// Has right vertices be called by [the hash of their names](hashed_name). Those that have the same are one, and its edges with one left vertex add up.
+    /// Has right vertices be called by [the hash of their names](hashed_name). Those that have the same are one, and a left vertex may have several
+    /// edges with it then, which [`add_up`](crate::add_up) joins.
     #[must_use]
     pub fn with_hashed_names(self, bits: u32) -> Self {
         let names = self.right_names();
@@ -34,28 +34,8 @@ impl Dataset<f32> {
         let Self { mut edges, left_names, .. } = self;
         edges.right.iter_mut().for_each(|right| *right = places[*right as usize]);
         edges.num_right = distinct.len();
-        if distinct.len() < hashed.len() {
-            edges = joined(edges);
-        }
         Self { edges, left_names, right_names: Some(Dictionary::from_integers(distinct)) }
     }
-}
-
-/// Adds up edges with the same ends.
-fn joined(edges: EdgeList<f32>) -> EdgeList<f32> {
-    let mut order: Vec<u32> = (0..edges.left.len() as u32).collect();
-    order.sort_by_key(|&at| (edges.left[at as usize], edges.right[at as usize]));
-    let mut all = EdgeList { num_left: edges.num_left, num_right: edges.num_right, ..EdgeList::default() };
-    for at in order.into_iter().map(|at| at as usize) {
-        let ends = (edges.left[at], edges.right[at]);
-        match all.data.last_mut() {
-            Some(sum) if (all.left.last(), all.right.last()) == (Some(&ends.0), Some(&ends.1)) => {
-                *sum += edges.data[at]
-            }
-            _ => all.push(ends.0, ends.1, edges.data[at]),
-        }
-    }
-    all
 }
 
 #[cfg(test)]
@@ -63,7 +43,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::{Format, parse_samples};
+    use crate::{Format, add_up, parse_samples};
 
     #[test]
     fn the_hash_is_the_published_one() {
@@ -82,7 +62,8 @@ mod tests {
             for ((&left, &right), &value) in edges {
                 *expected.entry((left, hashed_name(&data.right_names().name(right), bits))).or_insert(0.0) += value;
             }
-            let hashed = data.clone().with_hashed_names(bits);
+            let mut hashed = data.clone().with_hashed_names(bits);
+            add_up(&mut hashed.edges);
             let names = hashed.right_names().as_integers().unwrap();
             let edges = hashed.edges.left.iter().zip(&hashed.edges.right).zip(&hashed.edges.data);
             let found: Vec<_> = edges.map(|((&left, &right), &value)| ((left, names[right as usize]), value)).collect();

@@ -45,6 +45,7 @@ mod ratings;
 mod read;
 mod readers;
 mod records;
+mod repeated;
 mod roles;
 mod rows;
 mod sample_table;
@@ -80,6 +81,7 @@ pub use read::{
     read_weighted_graph,
 };
 pub use readers::Readers;
+pub use repeated::add_up;
 pub use roles::{Role, Roles};
 pub use share::Share;
 pub use split::{Draw, split, split_by_user, split_users};

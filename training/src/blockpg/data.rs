@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use megagrid_datasets::{Dataset, Dictionary, Edges, Format, Labels, MOST_HASH_BITS, Readers};
+use megagrid_datasets::{Dataset, Dictionary, Edges, Format, Labels, MOST_HASH_BITS, Readers, add_up};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side, SplitMix};
 use serde::{Deserialize, Serialize};
 
@@ -111,10 +111,7 @@ impl Data for Samples {
 
         let mut samples = Self::of(samples, weights.as_deref(), options, how)?;
         if let Some(mut test) = test {
-            test.data = hashed(test.data, options.hash_bits);
-            if options.normalize {
-                normalize(&mut test.data.edges);
-            }
+            test.data = prepared(test.data, options.hash_bits, options.normalize);
             samples.test = Some(Unseen::new(test, &samples.features, &samples.labels.classes)?);
         }
         Ok((samples, phases(load, clock.lap())))
@@ -214,10 +211,7 @@ impl Samples {
         options: &SampleOptions,
         how: &Reading<'_>,
     ) -> Result<Self, Error> {
-        samples.data = hashed(samples.data, options.hash_bits);
-        if options.normalize {
-            normalize(&mut samples.data.edges);
-        }
+        samples.data = prepared(samples.data, options.hash_bits, options.normalize);
         let samples = if how.degree_order { samples.in_degree_order() } else { samples };
         let holdout = options.holdout.map(|part| (part, how.seed));
         let mut samples = Self::new(samples, weights, options.intercept, holdout)?;
@@ -347,12 +341,18 @@ fn read_into(
     read_with(source, &options.positive, options.words, readers)
 }
 
-/// Has features be called by the hashes of their names, if these have bits.
-pub(super) fn hashed(data: Dataset<f32>, bits: Option<u32>) -> Dataset<f32> {
-    match bits {
+/// Has features be called by the hashes of their names, if these have bits, adds up the values of a feature that a sample has several times,
+/// and scales samples to unit length, if they are to be.
+pub(super) fn prepared(data: Dataset<f32>, hash_bits: Option<u32>, is_normalized: bool) -> Dataset<f32> {
+    let mut data = match hash_bits {
         Some(bits) => data.with_hashed_names(bits),
         None => data,
+    };
+    add_up(&mut data.edges);
+    if is_normalized {
+        normalize(&mut data.edges);
     }
+    data
 }
 
 /// Orders what goes with samples, which are named by their number from 1.

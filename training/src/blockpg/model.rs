@@ -10,8 +10,7 @@ use megagrid_datasets::output::{Column, read_table, write_table};
 use megagrid_datasets::{Dictionary, Samples, hashed_name};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::data::{hashed, num_models};
-use super::normalize::normalize;
+use super::data::{num_models, prepared};
 use super::unseen::Unseen;
 use crate::Error;
 use crate::model::{self, DAMAGED, Manifest, Model};
@@ -119,10 +118,7 @@ impl Linear {
     /// # Errors
     /// A label that is none of the classes.
     pub fn scores(&self, mut samples: Samples) -> Result<(Vec<f64>, Vec<u32>), Error> {
-        samples.data = hashed(samples.data, self.hash_bits);
-        if self.normalize {
-            normalize(&mut samples.data.edges);
-        }
+        samples.data = prepared(samples.data, self.hash_bits, self.normalize);
         let unseen = Unseen::new(samples, &self.features, &self.classes)?;
         Ok((self.scores_of(&unseen)?, unseen.labels))
     }

@@ -2,30 +2,17 @@
 
 use megagrid_partition::EdgeList;
 
-/// Scales the values of each sample to unit length. Values of a feature that a sample has several times count as their sum; those of a
-/// sample stand side by side.
+/// Scales the values of each sample to unit length, in whatever order they are; no feature has two of a sample.
 pub fn normalize(values: &mut EdgeList<f32>) {
-    let (mut begin, mut sorted) = (0, Vec::new());
-    for sample in values.left.chunk_by(|one, next| one == next) {
-        let range = begin..begin + sample.len();
-        begin = range.end;
-        let (features, data) = (&values.right[range.clone()], &mut values.data[range]);
-        let length = length(features, data, &mut sorted);
-        data.iter_mut().for_each(|x| *x = if length > 0.0 { (f64::from(*x) / length) as f32 } else { 0.0 });
+    let mut lengths = vec![0.0; values.num_left];
+    for (&sample, &x) in values.left.iter().zip(&values.data) {
+        lengths[sample as usize] += f64::from(x).powi(2);
     }
-}
-
-/// Returns the length of a sample; `sorted` is room.
-fn length(features: &[u32], data: &[f32], sorted: &mut Vec<(u32, f64)>) -> f64 {
-    let square = |x: f64| x * x;
-    if features.windows(2).all(|pair| pair[0] < pair[1]) {
-        return data.iter().map(|&x| square(f64::from(x))).sum::<f64>().sqrt();
+    lengths.iter_mut().for_each(|length| *length = length.sqrt());
+    for (&sample, x) in values.left.iter().zip(&mut values.data) {
+        let length = lengths[sample as usize];
+        *x = if length > 0.0 { (f64::from(*x) / length) as f32 } else { 0.0 };
     }
-    sorted.clear();
-    sorted.extend(features.iter().zip(data).map(|(&feature, &x)| (feature, f64::from(x))));
-    sorted.sort_unstable_by_key(|one| one.0);
-    let of_features = sorted.chunk_by(|one, next| one.0 == next.0);
-    of_features.map(|same| square(same.iter().map(|one| one.1).sum())).sum::<f64>().sqrt()
 }
 
 #[cfg(test)]
@@ -33,13 +20,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_a_feature_that_stand_apart_are_one() {
-        let mut values = EdgeList::with_capacity(6);
-        for (sample, feature, x) in [(0, 1, 1.0), (0, 0, 4.0), (0, 1, 2.0), (1, 0, 1.0), (1, 0, -1.0), (2, 2, 7.0)] {
+    fn samples_have_unit_length_or_none() {
+        let mut values = EdgeList::with_capacity(5);
+        // Feature after feature.
+        for (sample, feature, x) in [(0, 0, 4.0), (1, 0, 0.0), (0, 1, 3.0), (2, 2, -7.0)] {
             values.push(sample, feature, x);
         }
         (values.num_left, values.num_right) = (3, 3);
         normalize(&mut values);
-        assert_eq!(values.data, [0.2, 0.8, 0.4, 0.0, 0.0, 1.0]);
+        assert_eq!(values.data, [0.8, 0.0, 0.6, -1.0]);
     }
 }

@@ -186,6 +186,10 @@ impl Ratings {
             None => self.rated_by(test.clone().map(|(user, _)| user))?,
         };
         let queries = Queries::new(test, seen.into_iter());
+        if queries.users.is_empty() {
+            let problem = "training has seen all pairs that there are to test on, and what is seen is not ranked";
+            return Err(Error::Missing(format!("{problem}; give other test data")));
+        }
         Ok(Self { ranking: Some((k, queries)), ..self })
     }
 
