@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::error::reading;
-use crate::options::lossy;
+use crate::options::{lossy, lossy_option};
 use crate::{Error, record::Phases};
 
 /// Where data comes from.
@@ -45,6 +45,10 @@ pub struct Source {
     #[arg(skip)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_kept: bool,
+    /// What it was kept of, where it is such a cache: an update tells by it what counts already.
+    #[arg(skip)]
+    #[serde(serialize_with = "lossy_option", skip_serializing_if = "Option::is_none")]
+    pub kept_of: Option<PathBuf>,
 }
 
 /// Data that arrived, or that were taken back.
@@ -136,7 +140,15 @@ fn roles_text<S: Serializer>(roles: &Option<Roles>, to: S) -> Result<S::Ok, S::E
 impl Source {
     /// Names a place.
     pub fn new(input: impl Into<PathBuf>) -> Self {
-        Self { input: input.into(), format: None, columns: None, changes: Vec::new(), expected: None, is_kept: false }
+        Self {
+            input: input.into(),
+            format: None,
+            columns: None,
+            changes: Vec::new(),
+            expected: None,
+            is_kept: false,
+            kept_of: None,
+        }
     }
 
     /// Names a file that is written as the input of a run with this configuration was, unless it says itself how it is.

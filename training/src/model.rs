@@ -160,8 +160,8 @@ impl Manifest {
     }
 }
 
-/// Options that name a file which an update reads again.
-const FILES: [&str; 4] = ["input", "restart", "restart_sets", STOP_WORDS];
+/// Options that name a file which an update reads again, or knows again.
+const FILES: [&str; 5] = ["input", "kept_of", "restart", "restart_sets", STOP_WORDS];
 /// That which may also be the name of a list.
 const STOP_WORDS: &str = "stop_words";
 
