@@ -73,7 +73,7 @@ pub fn read<A: Algorithm>(
     let seed = manifest.option::<Option<u64>>("seed").unwrap_or(run.seed);
     let run = RunOptions { seed, from: Some(directory.to_owned()), patience: Some(0), ..run };
     let mut job: Job<A> = Job::read((read, &how), change(options.continued(updated_on))?, &run, &Processes::default())?;
-    if updated_on == UpdatedOn::All {
+    if updated_on == UpdatedOn::All && !all.has_others {
         A::forget_others(&mut job.data);
     }
     job.data.check_beside(&manifest).map_err(|problem| Error::invalid(directory, problem))?;
@@ -248,7 +248,18 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
         all.push(change.into());
     }
     let Counted { input, kept_of } = counted;
-    Ok(Source { format, columns, changes: all, expected, is_kept, kept_of, ..Source::new(input) })
+    let has_others = has_others(manifest);
+    Ok(Source { format, columns, changes: all, has_others, expected, is_kept, kept_of, ..Source::new(input) })
+}
+
+/// Tells whether a model may have rows that are of none of the data which its manifest names, since its training began at another model.
+/// Updates begin at a model too, but there are changes then.
+fn has_others(manifest: &Manifest) -> bool {
+    let began_at_another = || {
+        let changes: Vec<Changed> = manifest.option("changes");
+        changes.is_empty() && !manifest.option::<Value>("from").is_null()
+    };
+    manifest.option("has_others") || began_at_another()
 }
 
 /// What a model was trained on, which counts already: the input that is read again, and what that was kept of, where it is a cache.

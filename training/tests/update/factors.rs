@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use megagrid_partition::{Side, SplitMix};
 use megagrid_training::als::{AlsOptions, FeedbackOptions, ImplicitFactorization};
+use megagrid_training::input::Source;
 use megagrid_training::mf::{FactorOptions, Factorization, Factors, RatingOptions};
 use megagrid_training::update::{self, Changes, Place};
 use megagrid_training::{Error, Options, Processes, RunOptions, model, train};
@@ -173,6 +174,37 @@ fn who_has_no_ratings_any_more_has_no_values() {
     let updated = desk.update(&directory, &removed(gone)).unwrap().model.unwrap();
     let user = updated.find(Side::Left, "u7").unwrap() as usize;
     assert_eq!((&updated.model.users[user * 4..][..4], updated.model.user_biases[user]), (&[0.0; 4][..], 0.0));
+}
+
+#[test]
+fn a_model_that_began_at_another_keeps_its_rows_in_updates() {
+    let (desk, all) = (desk(), ratings());
+    let of = |users: std::ops::Range<u64>| {
+        let is_one = |line: &&String| users.contains(&line[1..line.find(',').unwrap()].parse().unwrap());
+        all.iter().filter(is_one).cloned().collect::<Vec<_>>()
+    };
+    let (first, _) = desk.train(&desk.write("jan.csv", &of(0..20)));
+    let later = Source::new(desk.write("feb.csv", &of(20..40)));
+    let (directory, _) = desk.train_on(later, &RunOptions { from: Some(first), ..run() });
+    let row = |user: &str| {
+        let factors = model::load::<Factors>(&directory).unwrap().0;
+        factors.model.users[factors.find(Side::Left, user).unwrap() as usize * 4..][..4].to_vec()
+    };
+    let before = row("u3");
+    // On new ratings only, then on all, which those of the first training are not among, then on all that are named.
+    let (gone, more) = (of(20..21)[..2].to_vec(), of(21..22)[..2].to_vec());
+    desk.update(&directory, &added(desk.write("mar.csv", &of(40..45)))).unwrap();
+    desk.update(&directory, &removed(desk.write("gone.csv", &gone))).unwrap();
+    desk.update(&directory, &removed(desk.write("more.csv", &more))).unwrap();
+    assert_eq!(row("u3"), before);
+    assert!(before.iter().any(|&value| value != 0.0));
+    let left: Vec<String> =
+        of(20..45).into_iter().filter(|line| !gone.contains(line) && !more.contains(line)).collect();
+    // Who is taken back is nobody any more, whoever else is kept.
+    let last: Vec<String> = left.iter().filter(|line| line.starts_with("u30,")).cloned().collect();
+    let named = Changes { data: Some(desk.write("all.csv", &left)), ..removed(desk.write("last.csv", &last)) };
+    desk.update(&directory, &named).unwrap();
+    assert_eq!((row("u3"), row("u30")), (before, vec![0.0; 4]));
 }
 
 #[test]
