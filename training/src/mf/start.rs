@@ -17,7 +17,7 @@ use crate::error::reading;
 #[derive(Debug)]
 pub struct Start {
     model: Factors,
-    /// Which row of the model each user, and each item, of the data has.
+    /// Which row of the model each user, and each item, of the data has; none where nothing is in it, as whose ratings were taken back.
     rows: [Vec<Option<u32>>; 2],
     /// Rows of users, and of items, that the model does not know, by their ratings on what it knows.
     folded: [HashMap<usize, Folded>; 2],
@@ -48,6 +48,11 @@ impl<'s> Known<'s> {
         let bias = biases.get(row).copied().unwrap_or(0.0);
         Self { factor: &factors[row * model.dims..][..model.dims], bias, squares }
     }
+
+    /// Tells whether nothing was learned of it, or all of it was forgotten.
+    fn is_empty(&self) -> bool {
+        self.bias == 0.0 && self.squares == 0.0 && self.factor.iter().all(|&value| value == 0.0)
+    }
 }
 
 impl Start {
@@ -69,7 +74,12 @@ impl Start {
                 format!("it was trained {} biases, and now it is to be {} them", with(had_biases), with(has_biases));
             return Err(Error::Missing(problem));
         }
-        let rows = |side| Ok::<_, Error>(names.get(side)?.translate(&*model.names.get(side)?));
+        // An empty row would stay so: a product with it has no gradient.
+        let of_known = |side, row: &Option<u32>| row.filter(|&row| !Known::of(&model, side, row as usize).is_empty());
+        let rows = |side| {
+            let found = names.get(side)?.translate(&*model.names.get(side)?);
+            Ok::<_, Error>(found.iter().map(|row| of_known(side, row)).collect())
+        };
         let rows = [rows(Side::Left)?, rows(Side::Right)?];
         Ok(Self { model, rows, folded: Default::default(), forgotten: Default::default(), forgets_others: false })
     }
@@ -203,6 +213,7 @@ impl Start {
 #[cfg(test)]
 mod tests {
     use megagrid_datasets::Dictionary;
+    use megagrid_partition::{EdgeList, GroupedEdges};
 
     use super::*;
 
@@ -267,6 +278,33 @@ mod tests {
             (vec![10.0, 11.0, 5.0, 6.0, 0.0, 0.0], vec![10.0, 5.0, 0.0])
         );
         assert_eq!((all.model.items, all.squares.unwrap()[0].clone()), (vec![5.0, 6.0], vec![20.0, 10.0, 0.0]));
+    }
+
+    #[test]
+    fn a_row_that_is_empty_is_known_as_little_as_none() {
+        let mut old = factors(&["a", "b"], &["x", "y"], 10.0);
+        old.model.users[..2].fill(0.0);
+        old.model.user_biases[0] = 0.0;
+        let names = Arc::clone(&old.names);
+        let known = |old: &Factors| Start::new(old.clone(), &names, 2, true).unwrap().row(Side::Left, 0).is_some();
+        // Its squares are left: something was learned.
+        assert!(known(&old));
+        old.squares.as_mut().unwrap()[0][0] = 0.0;
+        assert!(!known(&old));
+        // What its ratings say of it is known then.
+        let mut start = Start::new(old.clone(), &names, 2, true).unwrap();
+        let ratings = EdgeList {
+            num_left: 2,
+            num_right: 2,
+            left: vec![0, 0],
+            right: vec![0, 1],
+            data: vec![4.0, 1.0],
+            square: false,
+        };
+        start.fold_in(&Edges::Grouped(GroupedEdges::new(ratings, &[Side::Right])), 0.1).unwrap();
+        assert!(start.row(Side::Left, 0).is_some_and(|known| !known.is_empty()));
+        old.squares = None;
+        assert!(!known(&old));
     }
 
     #[test]

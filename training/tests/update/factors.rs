@@ -208,6 +208,27 @@ fn a_model_that_began_at_another_keeps_its_rows_in_updates() {
 }
 
 #[test]
+fn whose_ratings_were_taken_back_begin_anew_when_others_come() {
+    let (desk, all) = (desk(), ratings());
+    let (directory, _) = desk.train(&desk.write("old.csv", &all[..5000]));
+    let of_both = all[..5000].iter().filter(|line| line.starts_with("u7,") || line.contains(",i3,")).cloned();
+    desk.update(&directory, &removed(desk.write("gone.csv", &of_both.collect::<Vec<_>>()))).unwrap();
+    let before = model::load::<Factors>(&directory).unwrap().0;
+    let back = desk.write("back.csv", &["u7,i3,1\n".to_owned()]);
+    let updated = desk.update(&directory, &added(back)).unwrap().model.unwrap();
+    let rows = |of: &Factors| {
+        let (user, item) = (of.find(Side::Left, "u7").unwrap() as usize, of.find(Side::Right, "i3").unwrap() as usize);
+        (user, item, of.model.users[user * 4..][..4].to_vec(), of.model.items[item * 4..][..4].to_vec())
+    };
+    let (user, item, ..) = rows(&before);
+    assert_eq!(rows(&before), (user, item, vec![0.0; 4], vec![0.0; 4]));
+    // Of two that are 0 none would ever move.
+    let (user_now, item_now, of_user, of_item) = rows(&updated);
+    assert_eq!((user_now, item_now), (user, item));
+    assert!([of_user, of_item].iter().flatten().all(|&value| value != 0.0));
+}
+
+#[test]
 fn a_file_of_changes_is_taken_once_and_stays_as_it_was() {
     let (desk, all) = (desk(), ratings());
     let (directory, _) = desk.train(&desk.write("old.csv", &all[..5000]));
