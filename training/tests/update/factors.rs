@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use megagrid_partition::{Side, SplitMix};
 use megagrid_training::als::{AlsOptions, FeedbackOptions, ImplicitFactorization};
 use megagrid_training::input::Source;
-use megagrid_training::mf::{FactorOptions, Factorization, Factors, RatingOptions};
+use megagrid_training::mf::{FactorOptions, Factorization, Factors, Gradient, RatingOptions};
+use megagrid_training::tune::{TuneOptions, Tuned, tune};
 use megagrid_training::update::{self, Changes, Place};
 use megagrid_training::{Error, Options, Processes, RunOptions, model, train};
 
@@ -205,6 +206,22 @@ fn a_model_that_began_at_another_keeps_its_rows_in_updates() {
     let named = Changes { data: Some(desk.write("all.csv", &left)), ..removed(desk.write("last.csv", &last)) };
     desk.update(&directory, &named).unwrap();
     assert_eq!((row("u3"), row("u30")), (before, vec![0.0; 4]));
+}
+
+#[test]
+fn an_update_goes_on_with_the_batch_that_was_tuned() {
+    let options = FactorOptions { dims: 2, gradient: Gradient::Batch, iterations: 20, ..FactorOptions::default() };
+    let desk = Desk::<Factorization>::new(options, by_default::<RatingOptions>);
+    let old = desk.write("old.csv", &ratings()[..2000]);
+    let directory = old.with_extension("model");
+    let tuning = TuneOptions { tune: vec!["batch=300,700".to_owned()], ..TuneOptions::default() };
+    let Tuned { trained, options, .. } =
+        tune(desk.job(&old, &run()).unwrap(), &tuning, &Processes::default(), &()).unwrap();
+    model::save(trained.model.as_ref().unwrap(), &directory, &trained.record, trained.checksum).unwrap();
+    let gone = removed(desk.write("gone.csv", &ratings()[..5]));
+    let (job, _) = update::read::<Factorization>(&directory, &gone, Ok, run()).unwrap();
+    assert!(options.batch.is_some(), "{options:?}");
+    assert_eq!((job.options.batch, job.options.work_per_clock), (options.batch, None));
 }
 
 #[test]
