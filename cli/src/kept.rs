@@ -27,7 +27,8 @@ pub fn kept(source: &Source, kind: Kind, positive: Vec<f32>, directory: &Path, q
     let how = format!("{kind:?} {} {:?} {roles}", found.format, source.positive);
     let path = kept_path(directory, source.path(), &how)?;
     let columns = source.source.columns.clone();
-    let in_cache = Source { format: Some(Format::Cache), columns, is_kept: true, ..Source::new(path.clone()) };
+    let kept_of = Some(source.path().to_owned());
+    let in_cache = Source { format: Some(Format::Cache), columns, is_kept: true, kept_of, ..Source::new(path.clone()) };
     match verify(&path) {
         Ok(()) => {
             tracing::info!("begins with {}", path.display());

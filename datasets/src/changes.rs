@@ -1,7 +1,7 @@
 //! Data that arrive and data that are taken back: edges behind those that there are, with the vertices that come with them.
 
 use hashbrown::HashMap;
-use megagrid_partition::EdgeList;
+use megagrid_partition::{EdgeList, Side};
 use rustc_hash::FxBuildHasher;
 
 use crate::{Dataset, Dictionary, Samples};
@@ -53,8 +53,8 @@ impl<T> Dataset<T> {
 }
 
 impl<T: Copy> Dataset<T> {
-    /// Takes all edges out that have the ends of an edge of `removed`, and the vertices that are left without any. What edges carry does
-    /// not matter.
+    /// Takes all edges out that have the ends of an edge of `removed`, and the vertices that are left without any; those that had none before
+    /// stay. What edges carry does not matter.
     ///
     /// # Errors
     /// The names of the ends of the first edge that is not there.
@@ -67,33 +67,49 @@ impl<T: Copy> Dataset<T> {
             names.map(|(names, id)| names.name(id).into_owned())
         };
         let mut is_found = HashMap::with_capacity_and_hasher(removed.edges.num_edges(), FxBuildHasher);
-        let mut is_touched = vec![false; self.edges.num_left];
+        let mut is_touched = [vec![false; self.edges.num_left], vec![false; self.edges.num_right]];
         for (at, (&from, &to)) in removed.edges.left.iter().zip(&removed.edges.right).enumerate() {
             let ends = left[from as usize].zip(right[to as usize]).ok_or_else(|| missing(at))?;
-            is_touched[ends.0 as usize] = true;
+            is_touched[0][ends.0 as usize] = true;
+            is_touched[1][ends.1 as usize] = true;
             is_found.entry(ends).or_insert((at, false));
         }
         let mut is_kept = |(&from, &to): (&u32, &u32)| {
             // Few vertices lose an edge: others' edges are not looked up.
-            let found = if is_touched[from as usize] { is_found.get_mut(&(from, to)) } else { None };
+            let found = if is_touched[0][from as usize] { is_found.get_mut(&(from, to)) } else { None };
             found.map(|(_, found)| *found = true).is_none()
         };
         let is_kept: Vec<bool> = self.edges.left.iter().zip(&self.edges.right).map(&mut is_kept).collect();
         if let Some(at) = is_found.values().filter(|(_, found)| !found).map(|(at, _)| *at).min() {
             return Err(missing(at));
         }
-        Ok(self.kept(&is_kept))
+        let is_square = self.right_names.is_none();
+        let [left, right] = &is_touched;
+        let is_touched = |side: Side, id: usize| match side {
+            _ if is_square => left[id] || right[id],
+            Side::Left => left[id],
+            Side::Right => right[id],
+        };
+        Ok(self.kept_beside(&is_kept, |side, id| !is_touched(side, id)))
     }
 
     /// Keeps some edges, and the vertices that have one.
     pub(crate) fn kept(self, is_kept: &[bool]) -> Self {
+        self.kept_beside(is_kept, |_, _| false)
+    }
+
+    /// Keeps some edges, the vertices that have one, and those that stay whether they have one or not.
+    fn kept_beside(self, is_kept: &[bool], stays: impl Fn(Side, usize) -> bool) -> Self {
         let Self { edges, left_names, right_names } = self;
         let mut kept = EdgeList { square: edges.square, ..EdgeList::with_capacity(edges.num_edges()) };
         let ends = edges.left.iter().zip(&edges.right).zip(&edges.data).zip(is_kept);
         ends.filter(|(_, is_kept)| **is_kept).for_each(|(((&left, &right), &data), _)| kept.push(left, right, data));
         let (left_names, right_names) = match right_names {
-            None => (used([&mut kept.left, &mut kept.right], &left_names), None),
-            Some(names) => (used([&mut kept.left], &left_names), Some(used([&mut kept.right], &names))),
+            None => (used([&mut kept.left, &mut kept.right], &left_names, |id| stays(Side::Left, id)), None),
+            Some(names) => (
+                used([&mut kept.left], &left_names, |id| stays(Side::Left, id)),
+                Some(used([&mut kept.right], &names, |id| stays(Side::Right, id))),
+            ),
         };
         (kept.num_left, kept.num_right) =
             (left_names.len(), right_names.as_ref().map_or(left_names.len(), Dictionary::len));
@@ -101,9 +117,9 @@ impl<T: Copy> Dataset<T> {
     }
 }
 
-/// Gives the vertices at some ends the ids of their order, and returns their names.
-fn used<const N: usize>(mut ends: [&mut Vec<u32>; N], names: &Dictionary) -> Dictionary {
-    let mut new = vec![None; names.len()];
+/// Gives the vertices at some ends, and those that stay without any, the ids of their order, and returns their names.
+fn used<const N: usize>(mut ends: [&mut Vec<u32>; N], names: &Dictionary, stays: impl Fn(usize) -> bool) -> Dictionary {
+    let mut new: Vec<Option<u32>> = (0..names.len()).map(|id| stays(id).then_some(0)).collect();
     ends.iter().flat_map(|ends| ends.iter()).for_each(|&end| new[end as usize] = Some(0));
     let old: Vec<u32> = (0..).zip(&new).filter(|(_, is_used)| is_used.is_some()).map(|(id, _)| id).collect();
     (0..).zip(&old).for_each(|(id, &old)| new[old as usize] = Some(id));
@@ -173,6 +189,28 @@ mod tests {
         let left = graph("a b\nb c\nc a\nd a\n").without(&graph("d a\na b\n")).unwrap();
         assert_eq!(named(&left), named(&graph("b c\nc a\n")));
         assert_eq!((left.edges.num_left, left.edges.num_right, left.left_names.len()), (3, 3, 3));
+    }
+
+    #[test]
+    fn vertices_that_never_had_an_edge_stay() {
+        let links = b"%%MatrixMarket matrix coordinate pattern general\n5 5 4\n1 2\n2 4\n4 1\n1 4\n";
+        let all = parse_graph(links, Format::MatrixMarket).unwrap();
+        let graph = |text: &str| parse_graph(text.as_bytes(), Format::Edges).unwrap();
+        let left = all.clone().without(&graph("1 4\n")).unwrap();
+        assert_eq!((left.edges.num_left, left.edges.num_right, &left.left_names), (5, 5, &all.left_names));
+        assert_eq!(named(&left), named(&graph("1 2\n2 4\n4 1\n")));
+        // One that is an end of none but those that go is gone, whichever end.
+        let left = all.without(&graph("1 2\n2 4\n")).unwrap();
+        assert_eq!(left.left_names, Dictionary::from_integers(vec![1, 3, 4, 5]));
+        assert_eq!(named(&left), named(&graph("4 1\n1 4\n")));
+        let ratings = b"%%MatrixMarket matrix coordinate real general\n3 4 3\n1 1 5\n1 2 4\n3 2 1\n";
+        let all = parse_ratings(ratings, Format::MatrixMarket).unwrap();
+        let gone = parse_ratings(b"1 1 0\n3 2 0\n", Format::Ratings).unwrap();
+        let left = all.without(&gone).unwrap();
+        assert_eq!((left.left_names, left.right_names), {
+            let names = |ids: &[u64]| Dictionary::from_integers(ids.to_vec());
+            (names(&[1, 2]), Some(names(&[2, 3, 4])))
+        });
     }
 
     #[test]

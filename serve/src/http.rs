@@ -21,7 +21,7 @@ use tokio::sync::{Mutex, Semaphore};
 
 use crate::Refusal;
 use crate::metrics::Metrics;
-use crate::models::Served;
+use crate::models::{Loaded, Served};
 
 /// What all requests share.
 pub struct Server {
@@ -231,9 +231,8 @@ async fn ask(
     let Some(at) = server.models.iter().position(|served| served.name == model) else {
         return refused(StatusCode::NOT_FOUND, format!("there is no model \"{model}\"; GET /models lists them"));
     };
-    if !server.answers(at, &question) {
-        let known = server.models[at].current().answers.questions().join(", ");
-        return refused(StatusCode::NOT_FOUND, format!("\"{model}\" does not answer \"{question}\", but {known}"));
+    if let Some(refused) = unanswered(&model, &server.models[at].current(), &question) {
+        return refused;
     }
     if method != Method::POST {
         return not_posted(&format!("/models/{model}/{question}"));
@@ -262,6 +261,10 @@ async fn computed(server: Arc<Server>, at: usize, question: String, body: Bytes)
         let _permit = permit;
         let served = &server.models[at];
         let loaded = served.current();
+        // It may have become a model of another kind since the question was let in.
+        if let Some(refused) = unanswered(&served.name, &loaded, &question) {
+            return refused;
+        }
         match loaded.answers.answer(&question, &body) {
             Ok(answers) => Json(json!({
                 "model": served.name, "version": loaded.version, "age_seconds": loaded.age_seconds(),
@@ -273,6 +276,13 @@ async fn computed(server: Arc<Server>, at: usize, question: String, body: Bytes)
         }
     });
     answering.await.unwrap_or_else(|_| failed())
+}
+
+/// Returns what a question gets that a model does not answer; nothing where it does.
+fn unanswered(name: &str, loaded: &Loaded, question: &str) -> Option<Response> {
+    let known = loaded.answers.questions();
+    let problem = || format!("\"{name}\" does not answer \"{question}\", but {}", known.join(", "));
+    (!known.contains(&question)).then(|| refused(StatusCode::NOT_FOUND, problem()))
 }
 
 /// What a question gets that does not come as questions do.
@@ -288,4 +298,28 @@ fn failed() -> Response {
 
 fn refused(status: StatusCode, problem: impl Into<String>) -> Response {
     (status, Json(json!({ "error": problem.into() }))).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::tests::Anything;
+
+    /// Of the model that was looked at when a question came another one may have taken the place when it is answered.
+    #[test]
+    fn a_question_is_answered_by_a_model_that_has_it() {
+        let server = Arc::new(Server {
+            models: vec![Served::of(Box::new(Anything), "none".into())],
+            metrics: Metrics::default(),
+            permits: Arc::new(Semaphore::new(1)),
+            reloads: Reloads::default(),
+            token: None,
+            time_limit: Duration::from_secs(60),
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let status = |question: &str| {
+            runtime.block_on(computed(Arc::clone(&server), 0, question.to_owned(), Bytes::new())).status()
+        };
+        assert_eq!([status("rank"), status("words")], [StatusCode::OK, StatusCode::NOT_FOUND]);
+    }
 }

@@ -42,6 +42,10 @@ const REPLACED: &str = "was replaced each time that it was read; write it less o
 /// That of a thread which runs where no other would (`setpriority(2)`).
 #[cfg(target_os = "linux")]
 const LOWEST_PRIORITY: i32 = 19;
+/// How long a directory that could not be read is left alone while it stays as it is; twice as long after each further failure.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest of these pauses: what was wrong with the system, not with the files, may be over.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How long an answer is waited for before the model that it needs is left to it.
 const LONGEST_ANSWER: Duration = Duration::from_secs(1);
 
@@ -162,6 +166,31 @@ fn give_back(loaded: Arc<Loaded>) {
     }
 }
 
+/// A reading that went wrong.
+struct Failure {
+    /// What was told.
+    problem: String,
+    /// The directory before it was read.
+    stamp: Option<Stamp>,
+    at: Instant,
+    /// How long it is not read again if it stays as it was.
+    pause: Duration,
+}
+
+impl Failure {
+    /// Takes down a failure after another one: all of a large model is read before its fault is found.
+    fn after(before: Option<&Self>, problem: String, stamp: Option<Stamp>) -> Self {
+        let before = before.filter(|before| before.stamp == stamp);
+        let pause = before.map_or(FIRST_PAUSE, |before| before.pause.saturating_mul(2).min(LONGEST_PAUSE));
+        Self { problem, stamp, at: Instant::now(), pause }
+    }
+
+    /// Tells whether to read such a directory, at this time, would most likely fail again.
+    fn holds(&self, stamp: &Stamp, now: Instant) -> bool {
+        self.stamp.as_ref() == Some(stamp) && now.duration_since(self.at) < self.pause
+    }
+}
+
 /// A model that is served: where it is read from, and what was read last.
 pub struct Served {
     /// The last part of its directory, or of that of a training, which requests call it by.
@@ -172,7 +201,7 @@ pub struct Served {
     max_age: Option<Duration>,
     loaded: RwLock<Arc<Loaded>>,
     /// Held while it is read again, by one at a time; what went wrong last.
-    reloading: Mutex<Option<String>>,
+    reloading: Mutex<Option<Failure>>,
 }
 
 impl Served {
@@ -207,30 +236,32 @@ impl Served {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn reload(&self) -> Result<Arc<Loaded>, Error> {
-        let mut problem = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-        self.read_again(&mut problem)
+        let mut failure = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        self.read_again(&mut failure)
     }
 
-    /// Reads the model again if its directory is another. Tells too whether that is news: it went well, or wrong in another way than the
-    /// time before.
+    /// Reads the model again if its directory is another, also than one that could not be read lately. Tells too whether that is news: it
+    /// went well, or wrong in another way than the time before.
     pub fn reload_if_changed(&self) -> Option<(Result<Arc<Loaded>, Error>, bool)> {
-        let mut problem = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-        if Stamp::of(&self.directory)? == self.current().stamp {
+        let mut failure = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = Stamp::of(&self.directory)?;
+        let is_failed = || failure.as_ref().is_some_and(|failure| failure.holds(&stamp, Instant::now()));
+        if stamp == self.current().stamp || is_failed() {
             return None;
         }
-        let before = problem.clone();
-        let outcome = self.read_again(&mut problem);
-        let is_news = outcome.is_ok() || *problem != before;
+        let before = failure.as_ref().map(|failure| failure.problem.clone());
+        let outcome = self.read_again(&mut failure);
+        let is_news = outcome.is_ok() || failure.as_ref().map(|failure| &failure.problem) != before.as_ref();
         Some((outcome, is_news))
     }
 
-    fn read_again(&self, problem: &mut Option<String>) -> Result<Arc<Loaded>, Error> {
-        let version = self.current().version + 1;
+    fn read_again(&self, failure: &mut Option<Failure>) -> Result<Arc<Loaded>, Error> {
+        let (version, stamp) = (self.current().version + 1, Stamp::of(&self.directory));
         let loaded = behind_answers(|| Loaded::read(&self.directory, version)).and_then(|loaded| {
             let replaced = || megagrid_training::Error::invalid(&self.directory, REPLACED).into();
             loaded.map(Arc::new).ok_or_else(replaced)
         });
-        *problem = loaded.as_ref().err().map(ToString::to_string);
+        *failure = loaded.as_ref().err().map(|error| Failure::after(failure.as_ref(), error.to_string(), stamp));
         let loaded = loaded?;
         let before = self.replace(Arc::clone(&loaded));
         give_back(before);
@@ -255,10 +286,81 @@ impl Served {
 }
 
 #[cfg(test)]
-mod tests {
+impl Served {
+    /// Serves answers of no directory, or of one that has none of them.
+    pub(crate) fn of(answers: Box<dyn Answers>, directory: PathBuf) -> Self {
+        let data = json!({ "left": 0, "right": 0, "edges": 0, "checksum": "" });
+        let manifest = json!({
+            "kind": "test", "version": 1, "megagrid": "", "config": {}, "shapes": {}, "data": data, "metrics": {},
+        });
+        let manifest = serde_json::from_value(manifest).unwrap();
+        let stamp = Stamp { written: SystemTime::UNIX_EPOCH, files: Vec::new() };
+        let loaded = Loaded { answers, manifest, version: 1, stamp, at: Instant::now() };
+        let loaded = RwLock::new(Arc::new(loaded));
+        Self { name: "test".to_owned(), directory, max_age: None, loaded, reloading: Mutex::default() }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
     use std::cell::Cell;
 
     use super::*;
+    use crate::Refusal;
+
+    /// Answers whatever it is asked, but says so of one question only.
+    pub(crate) struct Anything;
+
+    impl Answers for Anything {
+        fn questions(&self) -> &'static [&'static str] {
+            &["rank"]
+        }
+
+        fn answer(&self, _: &str, _: &[u8]) -> Result<Value, Refusal> {
+            Ok(Value::Null)
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_read_again_until_it_is_another() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |text: &str| std::fs::write(model::manifest_path(directory.path()), text).unwrap();
+        write("{}");
+        let served = Served::of(Box::new(Anything), directory.path().to_owned());
+        let look = || served.reload_if_changed().map(|(outcome, is_news)| (outcome.is_ok(), is_news));
+        // Whatever the machine does meanwhile.
+        let wait = || served.reloading.lock().unwrap().as_mut().unwrap().pause = Duration::MAX;
+        assert_eq!(look(), Some((false, true)));
+        wait();
+        assert_eq!((look(), look()), (None, None));
+        write("{ }");
+        assert!(look().is_some_and(|(is_read, _)| !is_read));
+        wait();
+        assert_eq!(look(), None);
+        // Whoever asks for it has it read.
+        assert!(served.reload().is_err() && served.reload().is_err());
+        assert_eq!(served.current().version, 1);
+    }
+
+    #[test]
+    fn a_pause_doubles_up_to_a_minute_and_is_of_one_directory() {
+        let stamp = |files: usize| Stamp {
+            written: SystemTime::UNIX_EPOCH,
+            files: vec![(OsString::new(), SystemTime::UNIX_EPOCH, 0, 0); files],
+        };
+        let failed = |before: Option<&Failure>, files| Failure::after(before, String::new(), Some(stamp(files)));
+        let mut last = failed(None, 1);
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            pauses.push(last.pause.as_secs());
+            last = failed(Some(&last), 1);
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+        let minute = Duration::from_secs(60);
+        assert!(last.holds(&stamp(1), last.at) && !last.holds(&stamp(1), last.at + minute));
+        assert!(!last.holds(&stamp(2), last.at));
+        assert_eq!(failed(Some(&last), 2).pause, FIRST_PAUSE);
+    }
 
     #[test]
     fn what_is_replaced_while_it_is_read_is_read_again() {

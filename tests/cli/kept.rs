@@ -136,4 +136,5 @@ fn what_comes_beside_and_after_a_cache_is_read_as_its_text_was() {
     });
     assert_eq!(kept.lines().count(), plain.lines().count());
     assert!(kept.contains("  9\n") && plain.contains("  9\n"), "{kept}{plain}");
+    fails(&["update", &model, &ratings], 1, &["turned.csv", "is what the model was trained on"]);
 }

@@ -95,7 +95,8 @@ fn least_squares_take_no_steps_and_are_kept_and_answer_as_other_factors() {
     let resumed = of("10", &["-w", "2", "--resume", &saved, "--model", &model]);
     assert_eq!(train_rmse(&resumed), train_rmse(&last));
     // The model of least squares goes on with them, and people whom it does not know are solved for.
-    done(&["update", &model, &ratings, "--data", &ratings, "--iterations", "2", "-q"]);
+    let more = place.file("more.csv", "u0,i0,4\n");
+    done(&["update", &model, &more, "--iterations", "2", "-q"]);
     done(&["recommend", &model, "--fold-in", &ratings, "-n", "2"]);
     for more in
         [["--step", "0.1"], ["--decay", "0.1"], ["--gradient", "batch"], ["--batch", "10"], ["--work-per-clock", "0.5"]]

@@ -200,7 +200,8 @@ fn models_and_records_are_written_where_nobody_reads_what_is_said() {
     let fit = [&ratings, "--dims", "4", "--iterations", "5", "-w", "1", "--model", &model];
     of(&[&["mf"][..], &fit].concat());
     assert!(place.path("model/model.json").exists());
-    of(&["update", &model, &ratings, "--data", &ratings]);
+    let more = place.file("more.csv", "u0,i0,4\n");
+    of(&["update", &model, &more, "--data", &ratings]);
     std::fs::remove_dir_all(&model).unwrap();
     of(&[&["tune", "mf"][..], &fit, &["--tune", "step=0.05,0.1"]].concat());
     assert!(place.path("model/model.json").exists());

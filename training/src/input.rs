@@ -1,18 +1,19 @@
 //! From files to edges that a grid can be built from.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use megagrid_datasets::cache::{Cache, EdgeData};
 use megagrid_datasets::{
-    Dataset, Edges, Format, Layout, Prepared, Readers, Role, Roles, Summary, is_pipe, read_ratings,
+    Dataset, Edges, Format, Layout, Names, Prepared, Readers, Role, Roles, Summary, is_pipe, read_ratings,
 };
 use megagrid_partition::EdgeSource;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::error::reading;
-use crate::options::lossy;
+use crate::options::{lossy, lossy_option};
 use crate::{Error, record::Phases};
 
 /// Where data comes from.
@@ -37,14 +38,26 @@ pub struct Source {
     #[arg(skip)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Changed>,
+    /// Whether the model has rows beside those of these data, since it began at an earlier one: an update says so.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_others: bool,
     /// After how many changes there have to be how many edges: those that a model was trained on.
     #[arg(skip)]
     #[serde(skip)]
     pub expected: Option<(usize, usize)>,
+    /// Names of the ends of what was taken from it, once that was read.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub taken_back: Vec<Arc<Names>>,
     /// Whether it is a cache that was kept of a text, with the labels chosen that options say.
     #[arg(skip)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_kept: bool,
+    /// What it was kept of, where it is such a cache: an update tells by it what counts already.
+    #[arg(skip)]
+    #[serde(serialize_with = "lossy_option", skip_serializing_if = "Option::is_none")]
+    pub kept_of: Option<PathBuf>,
 }
 
 /// Data that arrived, or that were taken back.
@@ -136,7 +149,17 @@ fn roles_text<S: Serializer>(roles: &Option<Roles>, to: S) -> Result<S::Ok, S::E
 impl Source {
     /// Names a place.
     pub fn new(input: impl Into<PathBuf>) -> Self {
-        Self { input: input.into(), format: None, columns: None, changes: Vec::new(), expected: None, is_kept: false }
+        Self {
+            input: input.into(),
+            format: None,
+            columns: None,
+            changes: Vec::new(),
+            has_others: false,
+            expected: None,
+            taken_back: Vec::new(),
+            is_kept: false,
+            kept_of: None,
+        }
     }
 
     /// Names a file that is written as the input of a run with this configuration was, unless it says itself how it is.
@@ -197,7 +220,11 @@ impl Source {
             let of_change = read(&mut self.like(path))?;
             all = match change {
                 Change::Add(_) => all.with(of_change),
-                Change::Remove(_) => all.without(&of_change).map_err(|problem| Error::invalid(path, problem))?,
+                Change::Remove(_) => {
+                    let left = all.without(&of_change).map_err(|problem| Error::invalid(path, problem))?;
+                    self.taken_back.extend(of_change.ends().map(Arc::new));
+                    left
+                }
             };
         }
         Ok(all)
@@ -244,6 +271,10 @@ pub(crate) trait Changing: Sized {
     fn with(self, more: Self) -> Self;
     /// Takes some out; else says why not.
     fn without(self, removed: &Self) -> Result<Self, String>;
+    /// Returns the names of the ends of edges, where they have some that stay.
+    fn ends(&self) -> Option<Names> {
+        None
+    }
 }
 
 impl<T: Copy> Changing for Dataset<T> {
@@ -261,6 +292,10 @@ impl<T: Copy> Changing for Dataset<T> {
         })?;
         let is_empty = without.edges.num_edges() == 0;
         if is_empty { Err("nothing would be left of the data".to_owned()) } else { Ok(without) }
+    }
+
+    fn ends(&self) -> Option<Names> {
+        Some(Names::new(self.left_names.clone(), self.right_names.clone()))
     }
 }
 
@@ -313,10 +348,7 @@ pub fn plain_pairs(mut source: Source) -> Result<Dataset<f32>, Error> {
 }
 
 /// Opens a cache.
-pub(crate) fn open<T: EdgeData>(
-    path: &Path,
-    readers: Option<&std::sync::Arc<dyn Readers>>,
-) -> Result<Prepared<T>, Error> {
+pub(crate) fn open<T: EdgeData>(path: &Path, readers: Option<&Arc<dyn Readers>>) -> Result<Prepared<T>, Error> {
     Ok(match readers {
         Some(readers) => Prepared::open_with(path, readers)?,
         None => Prepared::open(path)?,

@@ -100,6 +100,9 @@ pub struct Manifest {
     /// The lines by which scores of samples were calibrated, which weights and intercepts have in them; none for other kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calibration: Vec<Calibration>,
+    /// Whether words of few documents, or of most, were left out, also of the model that it began at; false for other kinds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub chosen_words: bool,
     /// The data it was trained on.
     pub data: TrainedOn,
     /// What was measured of it.
@@ -135,6 +138,7 @@ impl Manifest {
             intercepts: Vec::new(),
             classes: Vec::new(),
             calibration: Vec::new(),
+            chosen_words: false,
             data: TrainedOn { left, right, edges, checksum: format!("xxh3:{checksum:016x}") },
             metrics: metrics.collect(),
         }
@@ -160,8 +164,8 @@ impl Manifest {
     }
 }
 
-/// Options that name a file which an update reads again.
-const FILES: [&str; 4] = ["input", "restart", "restart_sets", STOP_WORDS];
+/// Options that name a file which an update reads again, or knows again.
+const FILES: [&str; 5] = ["input", "kept_of", "restart", "restart_sets", STOP_WORDS];
 /// That which may also be the name of a list.
 const STOP_WORDS: &str = "stop_words";
 

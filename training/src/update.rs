@@ -1,5 +1,6 @@
 //! Updates: a model goes on with data that arrived, or without data that were taken back, under the options that it was trained with.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -72,7 +73,7 @@ pub fn read<A: Algorithm>(
     let seed = manifest.option::<Option<u64>>("seed").unwrap_or(run.seed);
     let run = RunOptions { seed, from: Some(directory.to_owned()), patience: Some(0), ..run };
     let mut job: Job<A> = Job::read((read, &how), change(options.continued(updated_on))?, &run, &Processes::default())?;
-    if updated_on == UpdatedOn::All {
+    if updated_on == UpdatedOn::All && !all.has_others {
         A::forget_others(&mut job.data);
     }
     job.data.check_beside(&manifest).map_err(|problem| Error::invalid(directory, problem))?;
@@ -228,8 +229,15 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
     let expected = is_counted.then_some((before, manifest.data.edges.saturating_sub(constant)));
     let removed = changes.removed.as_deref().map(|path| Change::Remove(whole_path(path)));
     let added = changes.added.as_deref().map(|path| Change::Add(whole_path(path)));
-    if let Some(path) = added.as_ref().map(Change::path).filter(|path| changes.data.is_none() && !was_pipe(path)) {
-        check_new(path, &input, updated_on)?;
+    // Data that are named take the place of a cache as well.
+    let (is_kept, kept_of) =
+        if changes.data.is_none() { (manifest.option("is_kept"), manifest.option("kept_of")) } else { (false, None) };
+    let counted = Counted { input, kept_of };
+    if let Some(path) = added.as_ref().map(Change::path).filter(|path| !was_pipe(path)) {
+        counted.check_same(path)?;
+    }
+    if updated_on == UpdatedOn::All {
+        counted.check_among(added.as_ref().map(Change::path), &all)?;
     }
     for change in removed.into_iter().chain(added) {
         if !was_pipe(change.path()) && all.iter().any(|before| before.change.is_same(&change)) {
@@ -239,27 +247,81 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
         }
         all.push(change.into());
     }
-    let is_kept = changes.data.is_none() && manifest.option("is_kept");
-    Ok(Source { format, columns, changes: all, expected, is_kept, ..Source::new(input) })
+    let Counted { input, kept_of } = counted;
+    let has_others = has_others(manifest);
+    Ok(Source { format, columns, changes: all, has_others, expected, is_kept, kept_of, ..Source::new(input) })
 }
 
-/// Refuses data that count already: what a model was trained on, or, where all is read again, what stands among its files. Which of them
-/// there were then nobody knows, so that one of them may be new to a model that goes on with new data only.
-fn check_new(added: &Path, input: &Path, updated_on: UpdatedOn) -> Result<(), Error> {
-    if whole_path(added) == whole_path(input) || is_same_file(added, input) {
-        let problem = "is what the model was trained on, which would count twice; name a file with the new data only";
-        return Err(Error::invalid(added, problem));
+/// Tells whether a model may have rows that are of none of the data which its manifest names, since its training began at another model.
+/// Updates begin at a model too, but there are changes then.
+fn has_others(manifest: &Manifest) -> bool {
+    let began_at_another = || {
+        let changes: Vec<Changed> = manifest.option("changes");
+        changes.is_empty() && !manifest.option::<Value>("from").is_null()
+    };
+    manifest.option("has_others") || began_at_another()
+}
+
+/// What a model was trained on, which counts already: the input that is read again, and what that was kept of, where it is a cache.
+struct Counted {
+    input: PathBuf,
+    kept_of: Option<PathBuf>,
+}
+
+impl Counted {
+    /// Refuses the data that a model was trained on.
+    fn check_same(&self, added: &Path) -> Result<(), Error> {
+        let is_same = |place: &PathBuf| whole_path(added) == whole_path(place) || is_same_file(added, place);
+        if is_same(&self.input) || self.kept_of.as_ref().is_some_and(is_same) {
+            let problem =
+                "is what the model was trained on, which would count twice; name a file with the new data only";
+            return Err(Error::invalid(added, problem));
+        }
+        Ok(())
     }
-    let is_among =
-        || megagrid_datasets::files(input).is_ok_and(|files| files.iter().any(|one| is_same_file(one, added)));
-    if updated_on == UpdatedOn::All && is_among() {
-        let problem = format!(
-            "stands among the files of {}, all of which are read again, so that it would count twice; keep what arrives elsewhere",
-            input.display()
-        );
-        return Err(Error::invalid(added, problem));
+
+    /// Where all is read again, refuses what stands among its files: data that arrive, and those of earlier updates. Which of the files there
+    /// were then nobody knows, so that one of them may be new to a model that goes on with new data only, and to a cache what came since.
+    fn check_among(&self, added: Option<&Path>, earlier: &[Changed]) -> Result<(), Error> {
+        let (files, input) = (real_files(&self.input), self.input.display());
+        let are_among = |path: &Path, files: &HashSet<PathBuf>| !real_files(path).is_disjoint(files);
+        if let Some(added) = added {
+            if are_among(added, &files) {
+                let problem = format!(
+                    "stands among the files of {input}, all of which are read again, so that it would count twice; keep what arrives elsewhere"
+                );
+                return Err(Error::invalid(added, problem));
+            }
+            if let Some(kept_of) = self.kept_of.as_ref().filter(|kept_of| are_among(added, &real_files(kept_of))) {
+                let kept_of = kept_of.display();
+                let problem = format!(
+                    "stands among the files of {kept_of}, which the model was trained on, so that it would count twice; keep what arrives \
+                     elsewhere"
+                );
+                return Err(Error::invalid(added, problem));
+            }
+        }
+        let added_before = earlier.iter().filter_map(|one| match &one.change {
+            Change::Add(path) => Some(path),
+            Change::Remove(_) => None,
+        });
+        match added_before.into_iter().find(|path| are_among(path, &files)) {
+            Some(path) => Err(Error::invalid(
+                path,
+                format!(
+                    "was added by an update, and stands among the files of {input}, all of which are read again, so that it would count \
+                     twice; name the data that the model was trained on with --data"
+                ),
+            )),
+            None => Ok(()),
+        }
     }
-    Ok(())
+}
+
+/// Returns the files of an input as the system knows them, links followed; none of what is not there.
+fn real_files(input: &Path) -> HashSet<PathBuf> {
+    let files = megagrid_datasets::files(input).unwrap_or_default();
+    files.iter().filter_map(|file| file.canonicalize().ok()).collect()
 }
 
 /// Tells whether a path is that of a pipe, which may be there no longer.

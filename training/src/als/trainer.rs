@@ -39,7 +39,9 @@ impl Algorithm for ImplicitFactorization {
     type Model = Recommender;
 
     fn start_from(feedback: &mut Feedback, options: &AlsOptions, Recommender(model): Recommender) -> Result<(), Error> {
-        feedback.ratings.start = Some(Start::new(model, &feedback.ratings.names, options.dims, false)?);
+        let mut start = Start::new(model, &feedback.ratings.names, options.dims, false)?;
+        start.forget(&feedback.ratings.taken_back)?;
+        feedback.ratings.start = Some(start);
         Ok(())
     }
 

@@ -40,7 +40,7 @@ pub struct TopicModel {
     pub names: Arc<Names>,
     /// How the corpus was taken apart.
     pub tokenizer: Tokenizer,
-    /// Whether words of few documents, or of most, were left out.
+    /// Whether words of few documents, or of most, were left out of the model that it began at, or of itself as it was read.
     pub(super) is_chosen: bool,
     top_words: usize,
     /// The coherence of each topic's top words, if it was measured.
@@ -121,6 +121,7 @@ impl Model for TopicModel {
         write_counts(into, (DOCUMENT_TOPICS, "document"), documents, manifest)?;
         // After an update there are more than it was trained on.
         (manifest.data.left, manifest.data.right) = (document_names.len(), word_names.len());
+        manifest.chosen_words = self.is_chosen || chooses(manifest);
         let rows = write_topics(&into.join(TOPICS), &self.counts, &word_names)?;
         manifest.shape(TOPICS, &[rows, 4]);
         Ok(())
@@ -143,8 +144,7 @@ impl Model for TopicModel {
         let counts = Counts { topics, words: word_topics, documents: document_topics };
         let tokenizer = WordOptions::of(&manifest.config).tokenizer();
         let names = Arc::new(Names::new(documents, Some(words)));
-        let most = manifest.config.get("max_documents").and_then(serde_json::Value::as_f64).unwrap_or(1.0);
-        let is_chosen = manifest.option::<u64>("min_documents") > 1 || most < 1.0;
+        let is_chosen = manifest.chosen_words || chooses(manifest);
         Ok(Self { tokenizer, is_chosen, ..Self::new(counts, names, manifest.option("top_words")) })
     }
 
@@ -181,6 +181,12 @@ impl Model for TopicModel {
         let words = self.names.get(Side::Right);
         words.map(|words| listing(&self.counts, &top, self.coherences.as_deref(), &words, SHOWN)).unwrap_or_default()
     }
+}
+
+/// Tells whether a training's own options left words of few documents, or of most, out.
+fn chooses(manifest: &Manifest) -> bool {
+    let most = manifest.config.get("max_documents").and_then(serde_json::Value::as_f64).unwrap_or(1.0);
+    manifest.option::<u64>("min_documents") > 1 || most < 1.0
 }
 
 /// Lists up to `shown` topics, the largest first: number, share of all tokens in percent, coherence, top words.

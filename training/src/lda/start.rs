@@ -103,7 +103,9 @@ impl Start {
         (0..now.documents.len()).for_each(|document| documents.push(now.documents.row(document)));
         let counts = Model { topics: now.topics.clone(), words, documents };
         let names = Arc::new(Names::new(self.documents.clone(), Some(self.words.clone())));
-        trained.of(counts, names)
+        let mut all = trained.of(counts, names);
+        all.is_chosen |= self.model.is_chosen;
+        all
     }
 }
 

@@ -133,6 +133,8 @@ pub struct Ratings {
     pub digest: Digest,
     /// Where training starts; `None`: at values drawn by the seed.
     pub start: Option<Start>,
+    /// Names of users and items of ratings that were taken back.
+    pub(crate) taken_back: Vec<Arc<Names>>,
     /// A digest of what was kept for testing, if anything was.
     held_out: Option<u64>,
     pub(super) sizes: InputSizes,
@@ -229,7 +231,7 @@ impl Ratings {
     fn with(prepared: Prepared<f32>, digest: Digest, test: TestSet, sizes: InputSizes) -> Self {
         let names = Arc::new(prepared.names);
         let (edges, unseen, ranking, start, held_out) = (prepared.edges, None, None, None, None);
-        Self { edges, names, test, unseen, ranking, digest, start, held_out, sizes }
+        Self { edges, names, test, unseen, ranking, digest, start, taken_back: Vec::new(), held_out, sizes }
     }
 }
 

@@ -84,7 +84,8 @@ impl Ratings {
             Some(path) => ratings.tested_on(path, layout.roles)?,
             None => ratings,
         };
-        let ratings = ratings.ranked(*ranking)?;
+        let mut ratings = ratings.ranked(*ranking)?;
+        ratings.taken_back = std::mem::take(&mut source.taken_back);
         times.load += clock.lap();
         Ok((ratings, times))
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use megagrid_algorithms::fold_in::{FoldIn, Folded, Loss};
 use megagrid_algorithms::least_squares::Solver;
 use megagrid_algorithms::mf::Model;
-use megagrid_datasets::{Dictionary, Edges, Names};
+use megagrid_datasets::{Edges, Names};
 use megagrid_partition::{EdgeSource, Side};
 
 use super::model::Factors;
@@ -17,11 +17,13 @@ use crate::error::reading;
 #[derive(Debug)]
 pub struct Start {
     model: Factors,
-    /// Which row of the model each user, and each item, of the data has.
+    /// Which row of the model each user, and each item, of the data has; none where nothing is in it, as whose ratings were taken back.
     rows: [Vec<Option<u32>>; 2],
     /// Rows of users, and of items, that the model does not know, by their ratings on what it knows.
     folded: [HashMap<usize, Folded>; 2],
-    /// Whether what the data do not have has no values any more.
+    /// Rows of the model's users, and items, that have no values any more where the data do not have them.
+    forgotten: [Vec<u32>; 2],
+    /// Whether nothing that the data do not have has values any more.
     forgets_others: bool,
 }
 
@@ -33,6 +35,24 @@ pub struct Known<'s> {
     pub bias: f32,
     /// The sum of mean squared gradients that steps adapt to; 0 where the model does not know.
     pub squares: f32,
+}
+
+impl<'s> Known<'s> {
+    fn of(model: &'s Factors, side: Side, row: usize) -> Self {
+        let Factors { model, squares, .. } = model;
+        let (factors, biases) = match side {
+            Side::Left => (&model.users, &model.user_biases),
+            Side::Right => (&model.items, &model.item_biases),
+        };
+        let squares = squares.as_ref().map_or(0.0, |both| both[side as usize][row]);
+        let bias = biases.get(row).copied().unwrap_or(0.0);
+        Self { factor: &factors[row * model.dims..][..model.dims], bias, squares }
+    }
+
+    /// Tells whether nothing was learned of it, or all of it was forgotten.
+    fn is_empty(&self) -> bool {
+        self.bias == 0.0 && self.squares == 0.0 && self.factor.iter().all(|&value| value == 0.0)
+    }
 }
 
 impl Start {
@@ -54,9 +74,14 @@ impl Start {
                 format!("it was trained {} biases, and now it is to be {} them", with(had_biases), with(has_biases));
             return Err(Error::Missing(problem));
         }
-        let rows = |side| Ok::<_, Error>(names.get(side)?.translate(&*model.names.get(side)?));
+        // An empty row would stay so: a product with it has no gradient.
+        let of_known = |side, row: &Option<u32>| row.filter(|&row| !Known::of(&model, side, row as usize).is_empty());
+        let rows = |side| {
+            let found = names.get(side)?.translate(&*model.names.get(side)?);
+            Ok::<_, Error>(found.iter().map(|row| of_known(side, row)).collect())
+        };
         let rows = [rows(Side::Left)?, rows(Side::Right)?];
-        Ok(Self { model, rows, folded: Default::default(), forgets_others: false })
+        Ok(Self { model, rows, folded: Default::default(), forgotten: Default::default(), forgets_others: false })
     }
 
     /// Solves for the rows of users and items that the model does not know, where it knows the other ends of their ratings, which are
@@ -99,6 +124,21 @@ impl Start {
         Ok(())
     }
 
+    /// Has users and items of ratings that were taken back keep their places in the model, but none of their values where the data have no
+    /// other rating of them.
+    ///
+    /// # Errors
+    /// Names that cannot be read.
+    pub fn forget(&mut self, taken_back: &[Arc<Names>]) -> Result<(), Error> {
+        for names in taken_back {
+            for side in [Side::Left, Side::Right] {
+                let found = names.get(side)?.translate(&*self.model.names.get(side)?);
+                self.forgotten[side as usize].extend(found.into_iter().flatten());
+            }
+        }
+        Ok(())
+    }
+
     /// Has users and items without ratings in the data keep their places in the model, but none of their values: the data are all that
     /// there are.
     pub fn forget_others(&mut self) {
@@ -114,19 +154,13 @@ impl Start {
     /// Returns the row of a vertex of the data, if the model knows it, or enough of it.
     #[must_use]
     pub fn row(&self, side: Side, vertex: usize) -> Option<Known<'_>> {
-        let (model, at) = (&self.model.model, side as usize);
-        let Some(row) = self.rows[at][vertex] else {
-            let (factor, bias) = self.folded[at].get(&vertex)?;
-            return Some(Known { factor, bias: *bias, squares: 0.0 });
-        };
-        let row = row as usize;
-        let (factors, biases) = match side {
-            Side::Left => (&model.users, &model.user_biases),
-            Side::Right => (&model.items, &model.item_biases),
-        };
-        let squares = self.model.squares.as_ref().map_or(0.0, |both| both[at][row]);
-        let bias = biases.get(row).copied().unwrap_or(0.0);
-        Some(Known { factor: &factors[row * model.dims..][..model.dims], bias, squares })
+        match self.rows[side as usize][vertex] {
+            Some(row) => Some(Known::of(&self.model, side, row as usize)),
+            None => {
+                let (factor, bias) = self.folded[side as usize].get(&vertex)?;
+                Some(Known { factor, bias: *bias, squares: 0.0 })
+            }
+        }
     }
 
     /// Puts rows that were trained in the places that they have in the earlier model, and those of new vertices behind. What was not
@@ -145,22 +179,28 @@ impl Start {
             [Err(error), _] | [_, Err(error)] => return Err(error),
         };
         let (old, new) = (&before.model, &now.model);
-        let both = |old: &[f32], new: &[f32], width: usize, names: &Dictionary, ids: &[u32]| {
+        let ids = [(&users, &user_ids), (&items, &item_ids)];
+        let both = |side: Side, old: &[f32], new: &[f32], width: usize| {
+            let (names, ids) = ids[side as usize];
             let mut all = if self.forgets_others { Vec::new() } else { old.to_vec() };
             all.resize(if new.is_empty() { 0 } else { names.len() * width }, 0.0);
+            if !new.is_empty() {
+                let forgotten = self.forgotten[side as usize].iter().map(|&row| row as usize);
+                forgotten.for_each(|row| all[row * width..][..width].fill(0.0));
+            }
             for (&id, row) in ids.iter().zip(new.chunks_exact(width)) {
                 all[id as usize * width..][..width].copy_from_slice(row);
             }
             all
         };
-        let squares = before.squares.as_ref().zip(now.squares.as_ref()).map(|(old, new)| {
-            [both(&old[0], &new[0], 1, &users, &user_ids), both(&old[1], &new[1], 1, &items, &item_ids)]
-        });
+        let [left, right] = [Side::Left, Side::Right];
+        let squares = before.squares.as_ref().zip(now.squares.as_ref());
+        let squares = squares.map(|(old, new)| [both(left, &old[0], &new[0], 1), both(right, &old[1], &new[1], 1)]);
         let model = Model {
-            users: both(&old.users, &new.users, old.dims, &users, &user_ids),
-            items: both(&old.items, &new.items, old.dims, &items, &item_ids),
-            user_biases: both(&old.user_biases, &new.user_biases, 1, &users, &user_ids),
-            item_biases: both(&old.item_biases, &new.item_biases, 1, &items, &item_ids),
+            users: both(left, &old.users, &new.users, old.dims),
+            items: both(right, &old.items, &new.items, old.dims),
+            user_biases: both(left, &old.user_biases, &new.user_biases, 1),
+            item_biases: both(right, &old.item_biases, &new.item_biases, 1),
             ..*new
         };
         // The ratings of a model from before it had a range may be outside of those that are new.
@@ -172,6 +212,9 @@ impl Start {
 
 #[cfg(test)]
 mod tests {
+    use megagrid_datasets::Dictionary;
+    use megagrid_partition::{EdgeList, GroupedEdges};
+
     use super::*;
 
     fn factors(users: &[&str], items: &[&str], first: f32) -> Factors {
@@ -221,6 +264,47 @@ mod tests {
         let all = start.with(new).unwrap();
         assert_eq!((all.model.users, all.model.user_biases), (vec![0.0, 0.0, 5.0, 6.0], vec![0.0, 5.0]));
         assert_eq!((all.squares.unwrap()[0].as_slice(), all.range), (&[0.0, 10.0][..], Some([1.0, 5.0])));
+    }
+
+    #[test]
+    fn what_was_taken_back_is_forgotten_where_nothing_else_is_there() {
+        let (old, new) = (factors(&["a", "b", "c"], &["x"], 10.0), factors(&["b"], &["x"], 5.0));
+        let gone = Names::new(Dictionary::from_strings(["c", "b", "z"]), Some(Dictionary::from_strings(["x"])));
+        let mut start = Start::new(old, &new.names, 2, true).unwrap();
+        start.forget(&[Arc::new(gone)]).unwrap();
+        let all = start.with(new).unwrap();
+        assert_eq!(
+            (all.model.users, all.model.user_biases),
+            (vec![10.0, 11.0, 5.0, 6.0, 0.0, 0.0], vec![10.0, 5.0, 0.0])
+        );
+        assert_eq!((all.model.items, all.squares.unwrap()[0].clone()), (vec![5.0, 6.0], vec![20.0, 10.0, 0.0]));
+    }
+
+    #[test]
+    fn a_row_that_is_empty_is_known_as_little_as_none() {
+        let mut old = factors(&["a", "b"], &["x", "y"], 10.0);
+        old.model.users[..2].fill(0.0);
+        old.model.user_biases[0] = 0.0;
+        let names = Arc::clone(&old.names);
+        let known = |old: &Factors| Start::new(old.clone(), &names, 2, true).unwrap().row(Side::Left, 0).is_some();
+        // Its squares are left: something was learned.
+        assert!(known(&old));
+        old.squares.as_mut().unwrap()[0][0] = 0.0;
+        assert!(!known(&old));
+        // What its ratings say of it is known then.
+        let mut start = Start::new(old.clone(), &names, 2, true).unwrap();
+        let ratings = EdgeList {
+            num_left: 2,
+            num_right: 2,
+            left: vec![0, 0],
+            right: vec![0, 1],
+            data: vec![4.0, 1.0],
+            square: false,
+        };
+        start.fold_in(&Edges::Grouped(GroupedEdges::new(ratings, &[Side::Right])), 0.1).unwrap();
+        assert!(start.row(Side::Left, 0).is_some_and(|known| !known.is_empty()));
+        old.squares = None;
+        assert!(!known(&old));
     }
 
     #[test]

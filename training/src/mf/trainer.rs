@@ -148,6 +148,7 @@ impl Algorithm for Factorization {
             return Err(Error::Missing(format!("it adds to a mean rating of {mean}; leave out --no-mean")));
         }
         let mut start = Start::new(model, &ratings.names, options.dims, options.biases)?;
+        start.forget(&ratings.taken_back)?;
         start.fold_in(&ratings.edges, options.config().lambda)?;
         ratings.start = Some(start);
         Ok(())

@@ -104,8 +104,8 @@ pub fn tune<A: Algorithm>(
         }
         if let [.., (_, last)] = &found.settings[..] {
             let (ended, ended_run) = with(last)?;
-            renew(&mut record.config, &json(&options)?, &json(&ended)?);
-            renew(&mut record.config, &json(&run)?, &json(&ended_run)?);
+            renew(&mut record.config, (&json(&options)?, &json(&ended)?), A::Options::replaces);
+            renew(&mut record.config, (&json(&run)?, &json(&ended_run)?), |_| None);
         }
     }
     let kept = ran.stopping.take(engine.iterations());
@@ -142,12 +142,20 @@ fn laid_out<A: Algorithm>(
 /// Tunables by which workers may be apart.
 const APART: [&str; 2] = ["slack", "delay"];
 
-/// Has options be those that a run ended with, where they are others than those that it began with: an update of the model goes on so.
-fn renew(config: &mut serde_json::Value, began: &serde_json::Value, ended: &serde_json::Value) {
-    for (name, value) in ended.as_object().into_iter().flatten().filter(|&(name, value)| began.get(name) != Some(value))
-    {
+/// Has options be those that a run ended with, where they are others than those that it began with: an update of the model goes on so. What
+/// says the same in other words was resolved for the beginning, and follows from them now.
+fn renew(
+    config: &mut serde_json::Value,
+    (began, ended): (&serde_json::Value, &serde_json::Value),
+    replaces: impl Fn(&str) -> Option<&'static str>,
+) {
+    let changed = ended.as_object().into_iter().flatten().filter(|&(name, value)| began.get(name) != Some(value));
+    for (name, value) in changed {
+        if let Some(other) = replaces(name).and_then(|other| config.get_mut(other)).filter(|_| !value.is_null()) {
+            *other = serde_json::Value::Null;
+        }
         if let Some(place) = config.get_mut(name) {
-            *place = value.clone();
+            place.clone_from(value);
         }
     }
 }

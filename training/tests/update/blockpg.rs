@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use megagrid_partition::SplitMix;
 use megagrid_training::blockpg::{LinearOptions, Regression, SampleOptions};
-use megagrid_training::{RunOptions, model};
+use megagrid_training::tune::{TuneOptions, Tuned, tune};
+use megagrid_training::{Processes, RunOptions, model, update};
 
 use crate::{Desk, added, assert_near, by_default, refused, removed, run};
 
@@ -111,6 +112,21 @@ fn a_model_of_other_classes_is_nothing_to_begin_from() {
     let run = RunOptions { from: Some(directory), ..run() };
     let said = refused(desk.job(&desk.write("signs.libsvm", &samples(300)), &run));
     assert!(said.contains("is of the classes 2, 3, 7, and the samples of -1, 1"), "{said}");
+}
+
+#[test]
+fn an_update_goes_on_with_the_blocks_that_were_tuned() {
+    let desk = Desk::<Regression>::new(LinearOptions { iterations: 20, ..LinearOptions::default() }, by_default);
+    let old = desk.write("old.libsvm", &samples(300));
+    let directory = old.with_extension("model");
+    let tuning = TuneOptions { tune: vec!["blocks=2,5".to_owned()], ..TuneOptions::default() };
+    let Tuned { trained, options, .. } =
+        tune(desk.job(&old, &run()).unwrap(), &tuning, &Processes::default(), &()).unwrap();
+    model::save(trained.model.as_ref().unwrap(), &directory, &trained.record, trained.checksum).unwrap();
+    assert!(options.blocks.is_some() && options.batch.is_none(), "{options:?}");
+    let new = desk.write("new.libsvm", &samples(10));
+    let (job, _) = update::read::<Regression>(&directory, &added(new), Ok, run()).unwrap();
+    assert_eq!((job.options.blocks, job.options.batch), (options.blocks, None));
 }
 
 #[test]

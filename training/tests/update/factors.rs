@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use megagrid_partition::{Side, SplitMix};
 use megagrid_training::als::{AlsOptions, FeedbackOptions, ImplicitFactorization};
-use megagrid_training::mf::{FactorOptions, Factorization, Factors, RatingOptions};
+use megagrid_training::input::Source;
+use megagrid_training::mf::{FactorOptions, Factorization, Factors, Gradient, RatingOptions};
+use megagrid_training::tune::{TuneOptions, Tuned, tune};
 use megagrid_training::update::{self, Changes, Place};
 use megagrid_training::{Error, Options, Processes, RunOptions, model, train};
 
@@ -173,6 +175,74 @@ fn who_has_no_ratings_any_more_has_no_values() {
     let updated = desk.update(&directory, &removed(gone)).unwrap().model.unwrap();
     let user = updated.find(Side::Left, "u7").unwrap() as usize;
     assert_eq!((&updated.model.users[user * 4..][..4], updated.model.user_biases[user]), (&[0.0; 4][..], 0.0));
+}
+
+#[test]
+fn a_model_that_began_at_another_keeps_its_rows_in_updates() {
+    let (desk, all) = (desk(), ratings());
+    let of = |users: std::ops::Range<u64>| {
+        let is_one = |line: &&String| users.contains(&line[1..line.find(',').unwrap()].parse().unwrap());
+        all.iter().filter(is_one).cloned().collect::<Vec<_>>()
+    };
+    let (first, _) = desk.train(&desk.write("jan.csv", &of(0..20)));
+    let later = Source::new(desk.write("feb.csv", &of(20..40)));
+    let (directory, _) = desk.train_on(later, &RunOptions { from: Some(first), ..run() });
+    let row = |user: &str| {
+        let factors = model::load::<Factors>(&directory).unwrap().0;
+        factors.model.users[factors.find(Side::Left, user).unwrap() as usize * 4..][..4].to_vec()
+    };
+    let before = row("u3");
+    // On new ratings only, then on all, which those of the first training are not among, then on all that are named.
+    let (gone, more) = (of(20..21)[..2].to_vec(), of(21..22)[..2].to_vec());
+    desk.update(&directory, &added(desk.write("mar.csv", &of(40..45)))).unwrap();
+    desk.update(&directory, &removed(desk.write("gone.csv", &gone))).unwrap();
+    desk.update(&directory, &removed(desk.write("more.csv", &more))).unwrap();
+    assert_eq!(row("u3"), before);
+    assert!(before.iter().any(|&value| value != 0.0));
+    let left: Vec<String> =
+        of(20..45).into_iter().filter(|line| !gone.contains(line) && !more.contains(line)).collect();
+    // Who is taken back is nobody any more, whoever else is kept.
+    let last: Vec<String> = left.iter().filter(|line| line.starts_with("u30,")).cloned().collect();
+    let named = Changes { data: Some(desk.write("all.csv", &left)), ..removed(desk.write("last.csv", &last)) };
+    desk.update(&directory, &named).unwrap();
+    assert_eq!((row("u3"), row("u30")), (before, vec![0.0; 4]));
+}
+
+#[test]
+fn an_update_goes_on_with_the_batch_that_was_tuned() {
+    let options = FactorOptions { dims: 2, gradient: Gradient::Batch, iterations: 20, ..FactorOptions::default() };
+    let desk = Desk::<Factorization>::new(options, by_default::<RatingOptions>);
+    let old = desk.write("old.csv", &ratings()[..2000]);
+    let directory = old.with_extension("model");
+    let tuning = TuneOptions { tune: vec!["batch=300,700".to_owned()], ..TuneOptions::default() };
+    let Tuned { trained, options, .. } =
+        tune(desk.job(&old, &run()).unwrap(), &tuning, &Processes::default(), &()).unwrap();
+    model::save(trained.model.as_ref().unwrap(), &directory, &trained.record, trained.checksum).unwrap();
+    let gone = removed(desk.write("gone.csv", &ratings()[..5]));
+    let (job, _) = update::read::<Factorization>(&directory, &gone, Ok, run()).unwrap();
+    assert!(options.batch.is_some(), "{options:?}");
+    assert_eq!((job.options.batch, job.options.work_per_clock), (options.batch, None));
+}
+
+#[test]
+fn whose_ratings_were_taken_back_begin_anew_when_others_come() {
+    let (desk, all) = (desk(), ratings());
+    let (directory, _) = desk.train(&desk.write("old.csv", &all[..5000]));
+    let of_both = all[..5000].iter().filter(|line| line.starts_with("u7,") || line.contains(",i3,")).cloned();
+    desk.update(&directory, &removed(desk.write("gone.csv", &of_both.collect::<Vec<_>>()))).unwrap();
+    let before = model::load::<Factors>(&directory).unwrap().0;
+    let back = desk.write("back.csv", &["u7,i3,1\n".to_owned()]);
+    let updated = desk.update(&directory, &added(back)).unwrap().model.unwrap();
+    let rows = |of: &Factors| {
+        let (user, item) = (of.find(Side::Left, "u7").unwrap() as usize, of.find(Side::Right, "i3").unwrap() as usize);
+        (user, item, of.model.users[user * 4..][..4].to_vec(), of.model.items[item * 4..][..4].to_vec())
+    };
+    let (user, item, ..) = rows(&before);
+    assert_eq!(rows(&before), (user, item, vec![0.0; 4], vec![0.0; 4]));
+    // Of two that are 0 none would ever move.
+    let (user_now, item_now, of_user, of_item) = rows(&updated);
+    assert_eq!((user_now, item_now), (user, item));
+    assert!([of_user, of_item].iter().flatten().all(|&value| value != 0.0));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Updates of models against training on all data.
 
 mod blockpg;
+mod counted;
 mod factors;
 mod pagerank;
 mod topics;
@@ -38,19 +39,27 @@ impl<A: Algorithm> Desk<A> {
 
     /// Reads a file to be trained on.
     fn job(&self, data: &Path, run: &RunOptions) -> Result<Job<A>, Error> {
+        self.job_of(Source::new(data), run)
+    }
+
+    fn job_of(&self, source: Source, run: &RunOptions) -> Result<Job<A>, Error> {
         let format = match A::NAME {
             "pagerank" => Some(Format::Edges),
             "lda" => Some(Format::Text),
             _ => None,
         };
-        let source = Source { format, ..Source::new(data) };
+        let source = Source { format, ..source };
         Job::read((source, &(self.how)()), self.options.clone(), run, &Processes::default())
     }
 
     /// Trains on a file, writes the model beside it, and returns what came of it.
     fn train(&self, data: &Path) -> (PathBuf, Trained<A>) {
-        let directory = data.with_extension("model");
-        let job = self.job(data, &run()).unwrap();
+        self.train_on(Source::new(data), &run())
+    }
+
+    fn train_on(&self, source: Source, run: &RunOptions) -> (PathBuf, Trained<A>) {
+        let directory = source.input.with_extension("model");
+        let job = self.job_of(source, run).unwrap();
         let trained = train(Job { is_kept: true, ..job }, &Processes::default(), &()).unwrap();
         model::save(trained.model.as_ref().unwrap(), &directory, &trained.record, trained.checksum).unwrap();
         (directory, trained)

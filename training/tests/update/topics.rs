@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use megagrid_partition::{Side, SplitMix};
+use megagrid_training::input::Source;
 use megagrid_training::lda::{CorpusOptions, PriorChoice, Sampler, TopicModel, TopicModels, TopicOptions};
 use megagrid_training::{RunOptions, Trained};
 
-use crate::{Desk, added, by_default, refused, removed};
+use crate::{Desk, added, by_default, refused, removed, run};
 
 const TOPICS: usize = 4;
 
@@ -121,6 +122,28 @@ fn a_topic_is_drawn_given_those_of_earlier_tokens() {
 }
 
 #[test]
+fn words_that_were_chosen_stay_chosen_in_all_that_begins_there() {
+    let lines =
+        |seed, more: &str| documents(100, seed, &[]).iter().map(|line| format!("the{more}{line}")).collect::<Vec<_>>();
+    let chosen = Desk::<TopicModels>::new(options(Sampler::Auto), || CorpusOptions {
+        min_documents: 2,
+        max_documents: 0.9,
+        ..by_default()
+    });
+    let (first, _) = chosen.train(&chosen.write("old.txt", &lines(11, "")));
+    let desk = desk(Sampler::Auto);
+    let more = Source::new(desk.write("more.txt", &lines(12, "")));
+    let (directory, _) = desk.train_on(more, &RunOptions { from: Some(first), ..run() });
+    for (name, word) in [("new.txt", " rare"), ("newer.txt", " scarce")] {
+        let new = desk.write(name, &lines(13, word));
+        let updated = desk.update(&directory, &added(new)).unwrap().model.unwrap();
+        let names = updated.names.get(Side::Right).unwrap();
+        assert!(names.find("w0x3").is_some());
+        assert_eq!((names.find("the"), names.find(word.trim())), (None, None));
+    }
+}
+
+#[test]
 fn unseen_documents_are_as_likely_as_by_training_on_all() {
     let desk = desk(Sampler::Auto);
     let (old, new) = (documents(600, 5, &[]), documents(60, 6, &["new", "late"]));
@@ -147,7 +170,7 @@ fn what_cannot_be_gone_on_with_is_refused() {
     let (directory, _) = desk.train(&old);
     assert!(refused(desk.update(&directory, &removed(old))).contains("documents that arrive only"));
     let new = desk.write("new.txt", &documents(10, 9, &[]));
-    let run = RunOptions { from: Some(directory), ..crate::run() };
+    let run = RunOptions { from: Some(directory), ..run() };
     let other =
         Desk::<TopicModels>::new(TopicOptions { topics: 5, ..options(Sampler::Auto) }, by_default::<CorpusOptions>);
     let said = refused(other.job(&new, &run));
