@@ -247,8 +247,9 @@ impl<'p> Worker<'p> {
                 self.logs[table] += updates;
             }
         }
-        if let Some(taken) = self.taken.iter_mut().find(|taken| taken.0 == ticket) {
-            taken.1 = done;
+        // Where there is room for many, they stay until it is needed. Tickets ascend.
+        if let Ok(at) = self.taken.binary_search_by_key(&ticket, |taken| taken.0) {
+            self.taken[at].1 = done;
         }
         if self.setting.on_hosts {
             self.now = self.now.max(done);
