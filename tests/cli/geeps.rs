@@ -162,6 +162,28 @@ fn a_run_that_is_continued_ends_as_one_that_never_stopped() {
     }
 }
 
+/// The command that a run was continued by can be given again, whatever came of it, and names directories by any path.
+#[test]
+fn a_continued_run_can_be_continued_by_the_same_command() {
+    let place = Place::new();
+    let samples = samples(&place);
+    let [first, second] = ["first", "second"].map(|name| place.name(name));
+    let args = ["geeps", "mlr", &samples, "--batch", "15", "-q"];
+    done(&[&args[..], &["--epochs", "2", "--checkpoint", &first]].concat());
+    for epochs in ["2", "2", "4"] {
+        done(&[&args[..], &["--epochs", epochs, "--resume", &first, "--checkpoint", &second]].concat());
+    }
+    let more = ["--epochs", "5", "--resume", &first, "--checkpoint", &second];
+    fails(&[&args[..], &more].concat(), 1, &["has a checkpoint of 4 epochs"]);
+    let same = format!("{}/../second", place.name("first"));
+    for epochs in ["4", "5"] {
+        done(&[&args[..], &["--epochs", epochs, "--resume", &same, "--checkpoint", &second]].concat());
+    }
+    done(&[&args[..], &["--epochs", "5", "--checkpoint", &place.name("whole")]].concat());
+    let last = |directory: &str| files(&place.path(directory).join("epoch-5"));
+    assert!(last("second") == last("whole"), "the same tables and local data");
+}
+
 #[test]
 fn checkpoints_of_other_runs_are_refused() {
     let place = Place::new();
