@@ -221,6 +221,7 @@ fn an_interrupt_leaves_a_checkpoint() {
     let mut child = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
         .args(args)
         .args(["--epochs", "1000000000", "--checkpoint", &directory, "--checkpoint-every", "1"])
+        .args(["--json", &place.name("left.json"), "--report", &place.name("left.html")])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -239,6 +240,15 @@ fn an_interrupt_leaves_a_checkpoint() {
     assert_eq!(output.status.code(), Some(130), "{message}");
     assert!(message.contains("interrupted after iteration"), "{message}");
     assert!(message.contains("continue with --resume"), "{message}");
+    let left = json(place.name("left.json"));
+    let epochs = left["result"]["iterations"].as_u64().unwrap();
+    assert!(message.contains(&format!("interrupted after iteration {epochs};")), "{message}");
+    assert_eq!(
+        (left["iterations"].as_array().unwrap().len() as u64, &left["result"]["ended_by"]),
+        (epochs, &"interrupt".into())
+    );
+    assert!(left["machine"]["memory_bytes"].as_u64() > Some(0) && left["staleness"]["-1"].as_u64() > Some(0), "{left}");
+    assert!(place.path("left.html").is_file());
     let kept = fs::read_dir(place.path("states")).unwrap().filter_map(|entry| {
         entry.unwrap().file_name().to_str().unwrap().strip_prefix("epoch-").map(|epochs| epochs.parse::<u64>().unwrap())
     });
