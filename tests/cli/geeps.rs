@@ -257,6 +257,21 @@ fn an_interrupt_leaves_a_checkpoint() {
     assert_eq!(rest["iterations"].as_array().unwrap().len(), 2);
 }
 
+/// Beside epochs is what measuring takes: what comes before the first one is a part of the plan.
+#[test]
+fn setup_is_no_part_of_evaluations() {
+    let place = Place::new();
+    let samples = samples(&place);
+    let record = record(&place, &["mlp", &samples, "--hidden", "64", "--batch", "15", "--epochs", "8", "-w", "2"]);
+    let iterations = record["iterations"].as_array().unwrap();
+    let beside: Vec<f64> = iterations.iter().map(|one| one["evaluate_seconds"].as_f64().unwrap()).collect();
+    let mut others = beside[1..].to_vec();
+    others.sort_by(f64::total_cmp);
+    assert!(beside[0] <= others[3], "the first has as much as the median of the others at most: {beside:?}");
+    let sum = record["phases"]["evaluate"].as_f64().unwrap();
+    assert!((sum - beside.iter().sum::<f64>()).abs() <= 1e-9 * sum, "{sum}, and each {beside:?}");
+}
+
 #[cfg(not(feature = "gpu"))]
 #[test]
 fn a_gpu_needs_its_feature() {

@@ -70,7 +70,6 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
     let device = |worker: usize| Ok(Arc::clone(&devices.all[worker % options.workers]));
     let finish = train_together(&*others, &trained, &how, device, state, &mut |epoch, take| {
         let passed = clock.elapsed().as_secs_f64();
-        clock = Instant::now();
         let updates = (sizes.edges as u64).min(epoch.samples * sizes.edges as u64 / sizes.left.max(1) as u64);
         let time = times.as_ref().map(|times| total(times, trained.iterations(), epoch.epoch));
         let one = iteration(epoch, time, &mut record, passed, updates);
@@ -79,6 +78,8 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
         let ends = interrupt::asked();
         let is_last = ends || epoch.epoch == options.epochs;
         saved = checkpoint::after(epoch.epoch, is_last, &mut checkpoints, take);
+        // What a checkpoint takes is no part of an evaluation.
+        clock = Instant::now();
         if ends || saved.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     drop(progress);
@@ -108,6 +109,7 @@ fn end(record: &mut Record, finish: Finish, interrupted: bool) {
     if interrupted {
         record.result.ended_by = "interrupt".into();
     }
+    record.tell_setup_apart();
     record.end(None);
 }
 
