@@ -74,7 +74,9 @@ impl Ssh {
             let next = next.entry(machine).or_insert_with(|| u32::from(port_base.unwrap_or(FIRST_PORT)));
             let port = port.map_or_else(|| next.to_string(), str::to_owned);
             *next += 1;
-            names.push(name.trim_start_matches('[').trim_end_matches(']').to_owned());
+            // An address of IPv6 has brackets before a port only.
+            let bare = machine.trim_start_matches('[').trim_end_matches(']');
+            names.push(format!("{}{bare}", name.strip_suffix(machine).unwrap_or_default()));
             addresses.push(format!("{machine}:{port}"));
         }
         Ok((Self { words, hosts: names }, addresses))
@@ -149,9 +151,11 @@ mod tests {
 
     #[test]
     fn processes_of_a_host_have_ports_of_their_own() {
-        let (hosts, found) = addresses(&["a", "me@b", "a", "c:99", "[::1]", "[::1]:98"], None);
-        assert_eq!(hosts, ["a", "me@b", "a", "c", "::1", "::1"]);
-        assert_eq!(found, ["a:7100", "b:7100", "a:7101", "c:99", "[::1]:7100", "[::1]:98"]);
+        let (hosts, found) =
+            addresses(&["a", "me@b", "a", "c:99", "[::1]", "[::1]:98", "me@[::1]", "me@[fe80::1]:7"], None);
+        assert_eq!(hosts, ["a", "me@b", "a", "c", "::1", "::1", "me@::1", "me@fe80::1"]);
+        let of_names = ["a:7100", "b:7100", "a:7101", "c:99"];
+        assert_eq!(found, [&of_names[..], &["[::1]:7100", "[::1]:98", "[::1]:7102", "[fe80::1]:7"]].concat());
         assert_eq!(addresses(&["a", "a"], Some(9)).1, ["a:9", "a:10"]);
     }
 
