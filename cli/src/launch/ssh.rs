@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
-use megagrid_engine::cluster::{ClusterError, HOSTS, Membership, PROCESS, SECRET};
+use megagrid_engine::cluster::{ClusterError, HOSTS, Membership, PROCESS, SECRET, SECRET_FILE};
 
 use crate::cluster::{LAUNCHED, PATIENCE_VARIABLE};
 use crate::failure::usage;
@@ -104,9 +104,9 @@ impl Ssh {
             run.push(' ');
         }
         let directory = quoted(as_text(directory.as_os_str())?);
-        // Who watches the input must keep nothing open that ssh waits for.
+        // Who watches the input must keep nothing open that ssh waits for. A secret of the machine's own is none of this job's.
         let script = format!(
-            "IFS= read -r {SECRET} || exit 1; export {SECRET}; cd {directory} || exit 1; exec 3<&0 </dev/null; \
+            "IFS= read -r {SECRET} || exit 1; export {SECRET}; unset {SECRET_FILE}; cd {directory} || exit 1; exec 3<&0 </dev/null; \
              {run}3<&- & process=$!; {{ cat <&3; kill -TERM $process; }} >/dev/null 2>&1 & watcher=$!; \
              exec 3<&-; wait $process; code=$?; kill $watcher; exit $code"
         );
