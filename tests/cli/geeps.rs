@@ -272,6 +272,25 @@ fn setup_is_no_part_of_evaluations() {
     assert!((sum - beside.iter().sum::<f64>()).abs() <= 1e-9 * sum, "{sum}, and each {beside:?}");
 }
 
+/// Records of several runs are the same, wherever they are written and whatever is shown.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_record_has_no_options_of_outputs() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    let (samples, file) = (samples(&place), place.path("").join(std::ffi::OsStr::from_bytes(b"\xff.json")));
+    let output = std::process::Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+        .args(["geeps", "mlr", &samples, "--epochs", "1", "-q", "--json"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let record: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let config = record["config"].as_object().unwrap();
+    assert!(["json", "report", "quiet"].iter().all(|name| !config.contains_key(*name)), "{config:?}");
+    assert_eq!(config["epochs"], 1);
+}
+
 #[cfg(not(feature = "gpu"))]
 #[test]
 fn a_gpu_needs_its_feature() {
