@@ -11,16 +11,21 @@ set -euo pipefail
 
 corpus=${1:?the corpus to train on}
 model=${2:?where the model is to be written}
+# With a slash at its end, what stands beside the model would be in it.
+model=${model%/}
 state=$model.state
 
 # Nobody but this job's processes can take part; the folder is on a file system that all nodes see.
 mkdir -p "$state"
 export MEGAGRID_SECRET_FILE=$state/secret
+# One that the user's own environment has would contradict it.
+unset MEGAGRID_SECRET
 (umask 077 && head -c 32 /dev/urandom | base64 >"$MEGAGRID_SECRET_FILE")
 
 resume=()
 if compgen -G "$state/iteration-*/checkpoint.json" >/dev/null; then
     resume=(--resume "$state")
 fi
-srun megagrid lda "$corpus" --topics 200 --workers "${SLURM_CPUS_PER_TASK:-1}" \
+# srun takes the processors of a task from its own options only, since Slurm 22.05.
+srun --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" megagrid lda "$corpus" --topics 200 --workers "${SLURM_CPUS_PER_TASK:-1}" \
     --checkpoint "$state" --checkpoint-every 10 --model "$model" "${resume[@]}"

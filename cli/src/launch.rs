@@ -161,7 +161,7 @@ fn run_all(args: &Args, training: &Training) -> anyhow::Result<()> {
     let mut command = args.command.clone();
     if args.machines.ssh.is_none() && !training.has_workers {
         let workers = (Settings::default().workers / processes).max(1);
-        command.extend(["--workers".into(), workers.to_string().into()]);
+        command = with_option(&command, "--workers", workers.to_string().as_ref());
     }
     interrupt::count_only();
     // They are kept over restarts.
@@ -230,7 +230,8 @@ fn checkpoints(directory: &Path) -> HashSet<Checkpoint> {
 /// Makes a command go on from the checkpoints of a directory.
 fn resumed(command: &[OsString], directory: &Path) -> Vec<OsString> {
     let mut kept = Vec::new();
-    let mut given = command.iter();
+    let (options, rest) = command.split_at(end_of_options(command));
+    let mut given = options.iter();
     while let Some(word) = given.next() {
         match word.to_str() {
             Some("--resume") => drop(given.next()),
@@ -238,8 +239,19 @@ fn resumed(command: &[OsString], directory: &Path) -> Vec<OsString> {
             _ => kept.push(word.clone()),
         }
     }
-    kept.extend(["--resume".into(), directory.into()]);
-    kept
+    kept.extend_from_slice(rest);
+    with_option(&kept, "--resume", directory.as_ref())
+}
+
+/// Adds an option to a command.
+fn with_option(command: &[OsString], name: &str, value: &OsStr) -> Vec<OsString> {
+    let (options, rest) = command.split_at(end_of_options(command));
+    [options, &[name.into(), value.to_owned()], rest].concat()
+}
+
+/// Returns where a command's options end: at a "--" of its own, behind which words that look like options are none.
+fn end_of_options(command: &[OsString]) -> usize {
+    command.iter().position(|word| word == "--").unwrap_or(command.len())
 }
 
 #[cfg(test)]
@@ -252,5 +264,7 @@ mod tests {
         let resumed = |command: &[&str]| resumed(&words(command), Path::new("new"));
         assert_eq!(resumed(&["mf", "a", "--resume", "old", "-q"]), words(&["mf", "a", "-q", "--resume", "new"]));
         assert_eq!(resumed(&["mf", "--resume=old", "a"]), words(&["mf", "a", "--resume", "new"]));
+        let last = resumed(&["mf", "--resume", "old", "--", "--resume=a"]);
+        assert_eq!(last, words(&["mf", "--resume", "new", "--", "--resume=a"]));
     }
 }

@@ -200,16 +200,14 @@ impl<'p> Worker<'p> {
         if swapped_in > 0 || matches!(what, What::Read(_)) {
             ready = ready.max(*self.written(home));
         }
-        let is_fresh = if let (What::Read(rows), Home::Table(table)) = (what, home) {
-            self.cache.read(rows, TableId(table))
-        } else {
-            false
-        };
-        if read > 0
-            && !is_fresh
-            && let Home::Table(table) = home
+        if let (What::Read(rows), Home::Table(table)) = (what, home)
+            && !self.cache.read(rows, TableId(table))
+            && read > 0
         {
-            let (begin, seconds) = (ready.max(self.fresh(table)), self.sent(read));
+            // A row that is in the list several times is sent once.
+            let list = &self.plan.trace.lists[rows.0];
+            let sent = crate::table::bytes(list.distinct * list.width);
+            let (begin, seconds) = (ready.max(self.fresh(table)), self.sent(sent));
             ready = work(&mut self.network, begin, seconds);
         }
         let copied = match what {
@@ -247,8 +245,9 @@ impl<'p> Worker<'p> {
                 self.logs[table] += updates;
             }
         }
-        if let Some(taken) = self.taken.iter_mut().find(|taken| taken.0 == ticket) {
-            taken.1 = done;
+        // Where there is room for many, they stay until it is needed. Tickets ascend.
+        if let Ok(at) = self.taken.binary_search_by_key(&ticket, |taken| taken.0) {
+            self.taken[at].1 = done;
         }
         if self.setting.on_hosts {
             self.now = self.now.max(done);

@@ -162,6 +162,28 @@ fn a_run_that_is_continued_ends_as_one_that_never_stopped() {
     }
 }
 
+/// The command that a run was continued by can be given again, whatever came of it, and names directories by any path.
+#[test]
+fn a_continued_run_can_be_continued_by_the_same_command() {
+    let place = Place::new();
+    let samples = samples(&place);
+    let [first, second] = ["first", "second"].map(|name| place.name(name));
+    let args = ["geeps", "mlr", &samples, "--batch", "15", "-q"];
+    done(&[&args[..], &["--epochs", "2", "--checkpoint", &first]].concat());
+    for epochs in ["2", "2", "4"] {
+        done(&[&args[..], &["--epochs", epochs, "--resume", &first, "--checkpoint", &second]].concat());
+    }
+    let more = ["--epochs", "5", "--resume", &first, "--checkpoint", &second];
+    fails(&[&args[..], &more].concat(), 1, &["has a checkpoint of 4 epochs"]);
+    let same = format!("{}/../second", place.name("first"));
+    for epochs in ["4", "5"] {
+        done(&[&args[..], &["--epochs", epochs, "--resume", &same, "--checkpoint", &second]].concat());
+    }
+    done(&[&args[..], &["--epochs", "5", "--checkpoint", &place.name("whole")]].concat());
+    let last = |directory: &str| files(&place.path(directory).join("epoch-5"));
+    assert!(last("second") == last("whole"), "the same tables and local data");
+}
+
 #[test]
 fn checkpoints_of_other_runs_are_refused() {
     let place = Place::new();
@@ -199,6 +221,7 @@ fn an_interrupt_leaves_a_checkpoint() {
     let mut child = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
         .args(args)
         .args(["--epochs", "1000000000", "--checkpoint", &directory, "--checkpoint-every", "1"])
+        .args(["--json", &place.name("left.json"), "--report", &place.name("left.html")])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -217,12 +240,55 @@ fn an_interrupt_leaves_a_checkpoint() {
     assert_eq!(output.status.code(), Some(130), "{message}");
     assert!(message.contains("interrupted after iteration"), "{message}");
     assert!(message.contains("continue with --resume"), "{message}");
+    let left = json(place.name("left.json"));
+    let epochs = left["result"]["iterations"].as_u64().unwrap();
+    assert!(message.contains(&format!("interrupted after iteration {epochs};")), "{message}");
+    assert_eq!(
+        (left["iterations"].as_array().unwrap().len() as u64, &left["result"]["ended_by"]),
+        (epochs, &"interrupt".into())
+    );
+    assert!(left["machine"]["memory_bytes"].as_u64() > Some(0) && left["staleness"]["-1"].as_u64() > Some(0), "{left}");
+    assert!(place.path("left.html").is_file());
     let kept = fs::read_dir(place.path("states")).unwrap().filter_map(|entry| {
         entry.unwrap().file_name().to_str().unwrap().strip_prefix("epoch-").map(|epochs| epochs.parse::<u64>().unwrap())
     });
     let more = (kept.max().unwrap() + 2).to_string();
     let rest = record(&place, &[&args[1..], &["--resume", &directory, "--epochs", &more]].concat());
     assert_eq!(rest["iterations"].as_array().unwrap().len(), 2);
+}
+
+/// Beside epochs is what measuring takes: what comes before the first one is a part of the plan.
+#[test]
+fn setup_is_no_part_of_evaluations() {
+    let place = Place::new();
+    let samples = samples(&place);
+    let record = record(&place, &["mlp", &samples, "--hidden", "64", "--batch", "15", "--epochs", "8", "-w", "2"]);
+    let iterations = record["iterations"].as_array().unwrap();
+    let beside: Vec<f64> = iterations.iter().map(|one| one["evaluate_seconds"].as_f64().unwrap()).collect();
+    let mut others = beside[1..].to_vec();
+    others.sort_by(f64::total_cmp);
+    assert!(beside[0] <= others[3], "the first has as much as the median of the others at most: {beside:?}");
+    let sum = record["phases"]["evaluate"].as_f64().unwrap();
+    assert!((sum - beside.iter().sum::<f64>()).abs() <= 1e-9 * sum, "{sum}, and each {beside:?}");
+}
+
+/// Records of several runs are the same, wherever they are written and whatever is shown.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_record_has_no_options_of_outputs() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    let (samples, file) = (samples(&place), place.path("").join(std::ffi::OsStr::from_bytes(b"\xff.json")));
+    let output = std::process::Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+        .args(["geeps", "mlr", &samples, "--epochs", "1", "-q", "--json"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let record: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let config = record["config"].as_object().unwrap();
+    assert!(["json", "report", "quiet"].iter().all(|name| !config.contains_key(*name)), "{config:?}");
+    assert_eq!(config["epochs"], 1);
 }
 
 #[cfg(not(feature = "gpu"))]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Child;
 
-use crate::{Place, done, fails, run};
+use crate::{Place, done, fails, json, run};
 
 #[test]
 fn wrong_usage_is_told() {
@@ -47,6 +47,14 @@ fn one_process_runs_as_without_launch() {
     let printed = done(&["launch", "-n", "1", "--", "pagerank", &graph, "--json", "-"]);
     let record: serde_json::Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(record["command"], "pagerank");
+}
+
+#[test]
+fn options_are_added_before_what_is_none() {
+    let place = Place::new();
+    let (ratings, record) = (place.ratings(), place.name("run.json"));
+    done(&["launch", "-n", "2", "--", "mf", "-q", "--iterations", "2", "--json", &record, "--", &ratings]);
+    assert_eq!(json(record)["machine"]["processes"], 2);
 }
 
 #[test]

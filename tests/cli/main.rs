@@ -11,6 +11,8 @@ mod compare;
 mod cuts;
 mod data_commands;
 mod demo;
+#[cfg(unix)]
+mod deploy;
 mod errors;
 #[cfg(feature = "baselines")]
 mod geeps;

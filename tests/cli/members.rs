@@ -6,6 +6,8 @@ use std::process::{Command, Output, Stdio};
 
 use megagrid_engine::cluster::FreePorts;
 
+#[cfg(feature = "baselines")]
+use crate::json;
 use crate::{Place, done, fails};
 
 /// Addresses that are free, kept until the tests end.
@@ -40,6 +42,18 @@ fn all_fail(hosts: &[String], numbers: &[usize], commands: &[&[&str]], parts: &[
         assert_eq!(message.lines().count(), 1, "{message}");
         assert!(parts.iter().any(|part| message.contains(part)), "none of {parts:?} in: {message}");
     }
+}
+
+/// What each writes and shows is no part of what all have to agree on.
+#[cfg(feature = "baselines")]
+#[test]
+fn outputs_of_processes_may_differ() {
+    let place = Place::new();
+    let (ratings, record) = (place.ratings(), place.name("run.json"));
+    let same: &[&str] = &["geeps", "mf", &ratings, "--epochs", "2"];
+    let ended = run_all(&addresses(2), &[0, 1], &[&[same, &["--json", &record]].concat(), same]);
+    assert!(ended.iter().all(|(code, _)| *code == Some(0)), "{ended:?}");
+    assert_eq!(json(record)["config"]["processes"], 2);
 }
 
 #[test]

@@ -46,6 +46,17 @@ fn processes_on_hosts_train_as_those_here() {
     assert!(!told.contains("MEGAGRID_SECRET="), "{told}");
 }
 
+/// A host where a file with a secret is named for all jobs.
+#[test]
+fn a_secret_of_a_host_is_none_of_the_job() {
+    let place = Place::new();
+    let (secret, ratings) = (place.file("secret", "of this host"), place.ratings());
+    let text = SCRIPT.replace("shift\n", &format!("shift\nexport MEGAGRID_SECRET_FILE='{secret}'\n"));
+    let ssh = script(&place, &text);
+    let command = ["--", "mf", &ratings, "-w", "1", "-q", "--iterations", "1"];
+    done(&[&["launch", "--hosts", &hosts(), &format!("--ssh={ssh}")], &command[..]].concat());
+}
+
 /// Systems on hosts have the objectives of those in processes here; what was measured comes by the output of the first.
 #[cfg(feature = "baselines")]
 #[test]

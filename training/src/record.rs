@@ -184,6 +184,18 @@ impl Record {
         });
     }
 
+    /// Takes what a system does before its first iteration for a part of the plan, where the seconds beside the first iteration have it
+    /// and an evaluation, and those beside each other one an evaluation: the median of these is taken for the first too.
+    pub fn tell_setup_apart(&mut self) {
+        let evaluation = median(self.iterations.iter().skip(1).map(|one| one.evaluate_seconds)).unwrap_or(0.0);
+        if let Some(first) = self.iterations.first_mut() {
+            let evaluation = evaluation.min(first.evaluate_seconds);
+            self.phases.plan += first.evaluate_seconds - evaluation;
+            first.evaluate_seconds = evaluation;
+        }
+        self.phases.evaluate = self.iterations.iter().map(|one| one.evaluate_seconds).sum();
+    }
+
     /// Ends the record, with what was found of the model: `of`, or what was found last.
     pub fn end(&mut self, of: Option<(Option<f64>, Metrics)>) {
         let last = || self.iterations.last().map(|one| (one.objective, one.metrics.clone()));
@@ -360,4 +372,27 @@ pub fn peak_rss_bytes() -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_before_the_first_iteration_is_a_part_of_the_plan() {
+        let told = |beside: &[f64]| {
+            let (input, machine, phases) =
+                (InputSizes::default(), Machine::default(), Phases { plan: 1.0, ..Phases::default() });
+            let mut record = Record::begin("a", serde_json::Value::Null, input, machine, phases, 0);
+            let report = IterationReport::default();
+            beside.iter().for_each(|&seconds| record.add(&report, None, Metrics::default(), seconds));
+            record.tell_setup_apart();
+            let first = record.iterations.first().map_or(0.0, |one| one.evaluate_seconds);
+            [record.phases.plan, first, record.phases.evaluate]
+        };
+        assert_eq!(told(&[8.0, 1.0, 2.0, 4.0]), [7.0, 2.0, 9.0]);
+        assert_eq!(told(&[1.0, 2.0]), [1.0, 1.0, 3.0]);
+        assert_eq!(told(&[8.0]), [9.0, 0.0, 0.0]);
+        assert_eq!(told(&[]), [1.0, 0.0, 0.0]);
+    }
 }

@@ -10,7 +10,7 @@ use megagrid_baselines::{Epoch, Processes, Run, Spent, System};
 use megagrid_engine::cluster::Cluster;
 use megagrid_engine::{Traffic, WorkerSeconds};
 
-use megagrid_training::record::{self, Iteration, Machine, Metrics, Placement, Record};
+use megagrid_training::record::{Iteration, Machine, Metrics, Placement, Record};
 use megagrid_training::{Algorithm, Data, Error as Training, Job, config};
 
 use super::job::{Comparable, Laid};
@@ -90,7 +90,7 @@ pub fn conclude(mut record: Record, replication_factor: f64, common: &Common) ->
         let iteration = record.iterations.len() as u64;
         return Err(Training::Interrupted { iteration, left: "nothing was written".to_owned(), record: None }.into());
     }
-    tell_setup_apart(&mut record);
+    record.tell_setup_apart();
     record.machine.placement =
         Some(Placement { replication_factor, edge_balance: None, master_balance: None, worker_balance: None });
     record.result.iterations = record.iterations.len() as u64;
@@ -106,18 +106,6 @@ pub fn resolved<A: Algorithm>(job: Job<A>) -> anyhow::Result<(Job<A>, A::Options
     drop(form);
     let data = Arc::into_inner(data).context("a form kept its data")?;
     Ok((Job { data, ..job }, options))
-}
-
-/// Beside the first iteration is what comes before it and an evaluation, beside each other one an evaluation: the median of
-/// these is taken for the first too.
-fn tell_setup_apart(record: &mut Record) {
-    let evaluation = record::median(record.iterations.iter().skip(1).map(|one| one.evaluate_seconds)).unwrap_or(0.0);
-    if let Some(first) = record.iterations.first_mut() {
-        let evaluation = evaluation.min(first.evaluate_seconds);
-        record.phases.plan = first.evaluate_seconds - evaluation;
-        first.evaluate_seconds = evaluation;
-    }
-    record.phases.evaluate = record.iterations.iter().map(|one| one.evaluate_seconds).sum();
 }
 
 fn iteration(epoch: &Epoch, train_seconds: f64, evaluate_seconds: f64, updates: u64) -> Iteration {

@@ -6,9 +6,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use megagrid_datasets::output::{check_target, read_npy, write_directory, write_vector};
+use megagrid_datasets::output::{check_target, read_npy, replace_directory, write_vector};
 use megagrid_geeps::run::{State, Take};
 use megagrid_training::checkpoint::Checkpoints;
+use megagrid_training::input::is_same_file;
 use megagrid_training::{Error, json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -62,7 +63,8 @@ pub fn begin<A: Application>(
         // Whether anything can be written there.
         check_target(&directory.join(COUNTS))?;
         // With the epochs that it goes on from, it can be gone on from whatever comes of this run.
-        if let Some(state) = state.as_ref().filter(|_| checkpoints.resume.as_ref() != Some(directory)) {
+        let is_there = checkpoints.resume.as_deref().is_some_and(|resume| is_same_file(resume, directory));
+        if let Some(state) = state.as_ref().filter(|_| !is_there) {
             save(directory, state)?;
         }
     }
@@ -131,11 +133,11 @@ pub fn after(epoch: u64, is_last: bool, checkpoints: &mut Checkpoints, take: Tak
     Ok(())
 }
 
-/// Writes a state, and removes those before it.
+/// Writes a state, and removes those before it. One of as many epochs is that of a run that began as this one did, and is replaced.
 fn save(directory: &Path, state: &State) -> anyhow::Result<()> {
     let counts = Counts { tables: state.values.len(), locals: state.locals.iter().map(Vec::len).collect() };
     let text = serde_json::to_string_pretty(&counts)?;
-    write_directory(&directory.join(format!("{PREFIX}{}", state.epochs)), |into| -> anyhow::Result<()> {
+    replace_directory(&directory.join(format!("{PREFIX}{}", state.epochs)), |into| -> anyhow::Result<()> {
         for (at, values) in state.values.iter().enumerate() {
             write_vector(&table(into, at), values)?;
         }

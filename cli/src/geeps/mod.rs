@@ -18,7 +18,7 @@ pub use train::iteration;
 /// GeePS (Cui et al., EuroSys'16) is what Megagrid is compared with for dense models: workers, each with a device,
 /// train the same parameters by mini-batches, layer by layer. Before the first iteration each worker goes through one
 /// without data, so that all accesses and their order are known: what is pinned in the --budget of device memory,
-/// what moves, and when. What is trained is the same bit by bit at any budget.
+/// what moves, and when. With --consistency bsp, what is trained is the same bit by bit at any budget.
 ///
 /// Devices are `cpu`, this machine's processor, `gpu`, where the command is built with the feature of that name, and
 /// `modelled`, which computes as `cpu` does and reports the time that a machine with given rates would need.

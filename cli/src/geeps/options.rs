@@ -64,13 +64,17 @@ pub struct Options {
     #[serde(flatten)]
     pub checkpoints: CheckpointOptions,
     /// Write the run record, or the plan, as JSON; "-" is stdout.
+    // What a process writes and shows is no part of what is trained: others, and later runs, may do otherwise.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[serde(skip)]
     pub json: Option<PathBuf>,
     /// Write the run record as a page with plots, one HTML file.
     #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    #[serde(skip)]
     pub report: Option<PathBuf>,
     /// Print no progress and no summary.
     #[arg(short, long, help_heading = "Output")]
+    #[serde(skip)]
     pub quiet: bool,
 }
 

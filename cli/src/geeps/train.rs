@@ -9,7 +9,7 @@ use megagrid_engine::{Traffic, WorkerSeconds};
 use megagrid_geeps::apps::Application as _;
 use megagrid_geeps::memory::Plan;
 use megagrid_geeps::modelled::{self, Machine, Setting, Time};
-use megagrid_geeps::run::{Epoch, Run, train_together};
+use megagrid_geeps::run::{Epoch, Finish, Run, train_together};
 use megagrid_training::Error as Training;
 use megagrid_training::record::{self as records, Iteration, Metrics, Phases, Record};
 use megagrid_training::{join, json};
@@ -70,7 +70,6 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
     let device = |worker: usize| Ok(Arc::clone(&devices.all[worker % options.workers]));
     let finish = train_together(&*others, &trained, &how, device, state, &mut |epoch, take| {
         let passed = clock.elapsed().as_secs_f64();
-        clock = Instant::now();
         let updates = (sizes.edges as u64).min(epoch.samples * sizes.edges as u64 / sizes.left.max(1) as u64);
         let time = times.as_ref().map(|times| total(times, trained.iterations(), epoch.epoch));
         let one = iteration(epoch, time, &mut record, passed, updates);
@@ -79,6 +78,8 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
         let ends = interrupt::asked();
         let is_last = ends || epoch.epoch == options.epochs;
         saved = checkpoint::after(epoch.epoch, is_last, &mut checkpoints, take);
+        // What a checkpoint takes is no part of an evaluation.
+        clock = Instant::now();
         if ends || saved.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     drop(progress);
@@ -86,21 +87,30 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
     // Another process than the first one ends when that does.
     let interrupted = interrupt::asked() && (is_first || finish.epochs < options.epochs);
     interrupt::iterations_end();
+    let epochs = finish.epochs;
+    if is_first {
+        end(&mut record, finish, interrupted);
+        write(&record, options)?;
+    }
     if interrupted {
-        let iteration = finish.epochs;
-        return Err(Training::Interrupted { iteration, left: checkpoints.left(), record: None }.into());
+        return Err(Training::Interrupted { iteration: epochs, left: checkpoints.left(), record: None }.into());
     }
-    if !is_first {
-        return Ok(());
-    }
+    if is_first && options.wants_summary() { say(&record, &found) } else { Ok(()) }
+}
+
+/// Ends a record with what is known of all epochs.
+fn end(record: &mut Record, finish: Finish, interrupted: bool) {
     record.staleness = finish.staleness;
-    record.machine.links = if processes > 1 { finish.links } else { Vec::new() };
+    record.machine.links = if finish.links.len() > 1 { finish.links } else { Vec::new() };
     record.machine.memory_bytes = finish.resident_bytes.iter().sum();
     if let Some(last) = record.iterations.last() {
         record.result.iterations = last.iteration;
     }
+    if interrupted {
+        record.result.ended_by = "interrupt".into();
+    }
+    record.tell_setup_apart();
     record.end(None);
-    write(&record, &found, options)
 }
 
 /// Returns the modelled time of some iterations.
@@ -176,7 +186,8 @@ fn show(progress: &Progress, one: &Iteration, done: usize, epochs: u64) {
     progress.show(one.iteration, rate, &format!("loss {loss:.5}"), left);
 }
 
-fn write(record: &Record, found: &Summary, options: &Options) -> anyhow::Result<()> {
+/// Writes the record where options say.
+fn write(record: &Record, options: &Options) -> anyhow::Result<()> {
     if let Some(path) = &options.report {
         output::write_text(path, &report::page(record)?)?;
     }
@@ -184,14 +195,16 @@ fn write(record: &Record, found: &Summary, options: &Options) -> anyhow::Result<
         let text = serde_json::to_string_pretty(record).context("writing the run record")?;
         output::write_text(path, &(text + "\n"))?;
     }
-    if options.wants_summary() {
-        let memory = format!(
-            "  device memory of a worker {} of {}, {:.1} % of time stalled\n",
-            progress::bytes(found.resident),
-            progress::bytes(found.budget),
-            100.0 * record.iterations.iter().map(|one| one.wait_seconds).sum::<f64>() / record.phases.train.max(1e-12),
-        );
-        output::print(&(summary(record) + &memory))?;
-    }
     Ok(())
+}
+
+/// Says in a few lines what the run did.
+fn say(record: &Record, found: &Summary) -> anyhow::Result<()> {
+    let memory = format!(
+        "  device memory of a worker {} of {}, {:.1} % of time stalled\n",
+        progress::bytes(found.resident),
+        progress::bytes(found.budget),
+        100.0 * record.iterations.iter().map(|one| one.wait_seconds).sum::<f64>() / record.phases.train.max(1e-12),
+    );
+    output::print(&(summary(record) + &memory))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
-use megagrid_engine::cluster::{ClusterError, HOSTS, Membership, PROCESS, SECRET};
+use megagrid_engine::cluster::{ClusterError, HOSTS, Membership, PROCESS, SECRET, SECRET_FILE};
 
 use crate::cluster::{LAUNCHED, PATIENCE_VARIABLE};
 use crate::failure::usage;
@@ -74,7 +74,9 @@ impl Ssh {
             let next = next.entry(machine).or_insert_with(|| u32::from(port_base.unwrap_or(FIRST_PORT)));
             let port = port.map_or_else(|| next.to_string(), str::to_owned);
             *next += 1;
-            names.push(name.trim_start_matches('[').trim_end_matches(']').to_owned());
+            // An address of IPv6 has brackets before a port only.
+            let bare = machine.trim_start_matches('[').trim_end_matches(']');
+            names.push(format!("{}{bare}", name.strip_suffix(machine).unwrap_or_default()));
             addresses.push(format!("{machine}:{port}"));
         }
         Ok((Self { words, hosts: names }, addresses))
@@ -102,9 +104,9 @@ impl Ssh {
             run.push(' ');
         }
         let directory = quoted(as_text(directory.as_os_str())?);
-        // Who watches the input must keep nothing open that ssh waits for.
+        // Who watches the input must keep nothing open that ssh waits for. A secret of the machine's own is none of this job's.
         let script = format!(
-            "IFS= read -r {SECRET} || exit 1; export {SECRET}; cd {directory} || exit 1; exec 3<&0 </dev/null; \
+            "IFS= read -r {SECRET} || exit 1; export {SECRET}; unset {SECRET_FILE}; cd {directory} || exit 1; exec 3<&0 </dev/null; \
              {run}3<&- & process=$!; {{ cat <&3; kill -TERM $process; }} >/dev/null 2>&1 & watcher=$!; \
              exec 3<&-; wait $process; code=$?; kill $watcher; exit $code"
         );
@@ -149,9 +151,11 @@ mod tests {
 
     #[test]
     fn processes_of_a_host_have_ports_of_their_own() {
-        let (hosts, found) = addresses(&["a", "me@b", "a", "c:99", "[::1]", "[::1]:98"], None);
-        assert_eq!(hosts, ["a", "me@b", "a", "c", "::1", "::1"]);
-        assert_eq!(found, ["a:7100", "b:7100", "a:7101", "c:99", "[::1]:7100", "[::1]:98"]);
+        let (hosts, found) =
+            addresses(&["a", "me@b", "a", "c:99", "[::1]", "[::1]:98", "me@[::1]", "me@[fe80::1]:7"], None);
+        assert_eq!(hosts, ["a", "me@b", "a", "c", "::1", "::1", "me@::1", "me@fe80::1"]);
+        let of_names = ["a:7100", "b:7100", "a:7101", "c:99"];
+        assert_eq!(found, [&of_names[..], &["[::1]:7100", "[::1]:98", "[::1]:7102", "[fe80::1]:7"]].concat());
         assert_eq!(addresses(&["a", "a"], Some(9)).1, ["a:9", "a:10"]);
     }
 

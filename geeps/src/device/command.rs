@@ -153,16 +153,27 @@ impl Command {
         }
     }
 
+    /// Returns how many values of the ranges that it writes it reads first: those that it works on in place.
+    fn in_place(&self) -> usize {
+        match *self {
+            Self::Axpy { y: to, .. } | Self::AddBias { to, .. } | Self::Relu { to } => to.len,
+            Self::ScatterAdd { table, .. } => table.len,
+            Self::AdaGrad { update, history, .. } => update.len + history.len,
+            _ => 0,
+        }
+    }
+
     /// Returns the multiplications and additions, and the bytes that are read and written: what its time depends on.
     #[must_use]
     pub fn cost(&self) -> Cost {
         let values: usize = self.ranges().iter().map(|range| range.len).sum();
+        let moved = (values + self.in_place()) as u64;
         let operations = match *self {
             Self::MatMul(MatMul { m, n, k, .. }) => 2 * m as u64 * n as u64 * k as u64,
             Self::FactorUpdates { left, .. } => 8 * left.len as u64,
             _ => values as u64,
         };
-        Cost { operations, bytes: values as u64 * VALUE_BYTES }
+        Cost { operations, bytes: moved * VALUE_BYTES }
     }
 
     /// Checks that lengths fit each other.
@@ -238,5 +249,34 @@ impl std::ops::AddAssign for Cost {
     fn add_assign(&mut self, more: Self) {
         self.operations += more.operations;
         self.bytes += more.bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes are counted by hand: what is worked on in place is read and written.
+    #[test]
+    fn bytes_are_those_that_are_read_and_those_that_are_written() {
+        let range = |buffer: u32, len: usize| DeviceRange { buffer, start: 0, len };
+        let (x, y, row) = (range(0, 12), range(1, 12), range(2, 4));
+        let segments = Segments { targets: range(3, 2), starts: range(4, 3), rows: range(5, 3) };
+        let commands = [
+            (Command::Fill { to: y, value: 0.0 }, 12),
+            (Command::Copy { from: x, to: y }, 24),
+            (Command::Scale { alpha: 2.0, x, to: y }, 24),
+            (Command::Axpy { alpha: 2.0, x, y }, 36),
+            (Command::AdaGrad { update: x, history: y, step: 0.1, epsilon: 1e-6 }, 48),
+            (Command::AddBias { bias: row, to: y }, 28),
+            (Command::SumRows { from: x, to: row, alpha: 1.0 }, 16),
+            (Command::Relu { to: y }, 24),
+            (Command::ReluGradient { activations: x, to: y }, 24),
+            (Command::ScatterAdd { from: x, segments, table: y, width: 4 }, 44),
+        ];
+        for (command, values) in commands {
+            command.check().expect("lengths fit");
+            assert_eq!(command.cost().bytes, VALUE_BYTES * values, "{}", command.name());
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! Modelled time: what it has to be whatever the rates are, and where it can be worked out by hand.
 
-use megagrid_geeps::Consistency;
 use megagrid_geeps::apps::Shapes;
 use megagrid_geeps::apps::shapes::Shape;
 use megagrid_geeps::memory::{Moves, Plan};
 use megagrid_geeps::modelled::{Machine, Setting, Time, iterations};
 use megagrid_geeps::run::record;
+use megagrid_geeps::{Consistency, Session, Tables, VirtualIteration};
 use proptest::prelude::*;
 
 const BSP: Setting = Setting { workers: 1, consistency: Consistency::Bsp, prefetch: true, on_hosts: false };
@@ -99,5 +99,29 @@ fn a_layer_takes_its_input_and_its_products() {
     for time in times {
         assert!((time.seconds - copied - computed).abs() < 1e-9, "{time:?}");
         assert!((time.stalled - copied).abs() < 1e-9, "{time:?}");
+    }
+}
+
+/// Two machines, and time only on the network between them: half of the rows that a worker reads come from the other one.
+#[test]
+fn a_row_that_is_read_several_times_is_sent_once() {
+    let sent = |keys: Vec<u32>| {
+        let (mut tables, width) = (Tables::default(), 128);
+        let table = tables.add("rows", 64, width);
+        let mut session = VirtualIteration::new(tables);
+        let len = keys.len() * width;
+        let rows = session.rows(table, keys).expect("keys of the table");
+        let read = session.read(rows).expect("declared");
+        session.post_read(read).expect("held");
+        session.table_clock(table).expect("a table");
+        let trace = session.finish().expect("all was posted");
+        let least = Plan::least_budget(&trace);
+        let plan = Plan::new(trace, least, 0).expect("it is enough");
+        assert_eq!(plan.moves(0).read, 4 * len as u64, "all of the batch is copied to the device");
+        let machine = Machine { operations: 1e30, memory: 1e30, copy: 1e30, network: 1.0, latency: 0.0 };
+        iterations(&plan, &machine, &Setting { workers: 2, ..BSP }, 1)[0].seconds / (0.5 * 4.0 * width as f64)
+    };
+    for (keys, distinct) in [(vec![3, 1, 40, 0], 4.0), (vec![3, 1, 3, 3], 2.0), (vec![7; 4], 1.0)] {
+        assert!((sent(keys.clone()) - distinct).abs() < 1e-9, "{keys:?}");
     }
 }
