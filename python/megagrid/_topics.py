@@ -1,5 +1,7 @@
 """Topic models."""
 
+import json
+
 import numpy as np
 
 from . import _input, _megagrid
@@ -188,10 +190,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self._check_fitted()
         threads = num_threads(self.n_jobs)
         if _input.is_path(X):
-            config = self.report_["config"]
-            lower_case, bigrams = (bool(config.get(option, False)) for option in ("lower_case", "bigrams"))
-            reading = (lower_case, config.get("split", "space"), bigrams, config.get("format") == "text")
-            return self._topics.mixtures_of_file(X, self._names(), reading, threads)
+            return self._topics.mixtures_of_file(X, self._names(), json.dumps(self.report_["config"]), threads)
         matrix = self._matrix(X).check_counts("TopicModel.transform")
         rows = matrix.operand
         if matrix.sparse is not None and matrix.sparse.format == "csc":

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use megagrid_algorithms::lda::Tokens;
 use megagrid_datasets::cache::Cache;
 use megagrid_datasets::{
-    Corpus, Dataset, Dictionary, Edges, Format, Layout, Names, Prepared, StopWords, Tokenizer, WordFilter,
-    read_corpus_with,
+    Corpus, Dataset, Dictionary, Edges, Format, Layout, Names, Prepared, Roles, StopWords, Tokenizer, WordFilter,
+    is_pipe, read_corpus_with,
 };
 use megagrid_partition::{EdgeList, EdgeSource, Side};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::start::Start;
 use crate::Error;
@@ -133,6 +134,30 @@ pub fn format_of_new(trained: Option<Format>, path: &Path) -> Option<Format> {
     let says = |format| matches!(format, BagOfWords | Cache | JsonLines | LdaC | MatrixMarket | Parquet);
     let is_text = trained == Some(Format::Text) && !Format::detect(path).is_ok_and(says);
     is_text.then_some(Format::Text)
+}
+
+/// Returns how new documents are laid out, as far as that is not stated: as those of the run with this configuration were, unless the file
+/// says itself what it is.
+#[must_use]
+pub fn layout_of_new(config: &Value, path: &Path, stated: Layout) -> Layout {
+    let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
+    let format = stated.format.or_else(|| format_of_new(text("format").parse().ok(), path));
+    let trained: Roles = text("columns").parse().unwrap_or_default();
+    if !stated.roles.is_empty() || trained.is_empty() {
+        return Layout { format, ..stated };
+    }
+    // Text of any look is a table where columns are named; what a pipe has is not looked at twice.
+    let has_columns = match format {
+        Some(Format::Counts | Format::JsonLines | Format::Parquet) => true,
+        Some(_) => false,
+        None => is_pipe(path) || !Format::detect(path).is_ok_and(has_no_columns),
+    };
+    let roles = if has_columns { trained } else { stated.roles };
+    Layout { format, roles, ..stated }
+}
+
+fn has_no_columns(format: Format) -> bool {
+    matches!(format, Format::BagOfWords | Format::Cache | Format::LdaC | Format::MatrixMarket)
 }
 
 /// Documents and their words.
@@ -300,5 +325,51 @@ impl Data for Documents {
 
     fn release(&mut self) {
         self.edges = no_edges();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// A table is read by the columns of the corpus; what says itself what it is, and what is stated, is read as that.
+    #[test]
+    fn new_documents_are_laid_out_as_the_corpus_unless_they_say_how() {
+        let place = tempfile::tempdir().unwrap();
+        let files = [
+            ("new.csv", "2,sea,d1\n1,ship,d2\n"),
+            ("new.jsonl", "{\"text\": \"sea ship\"}\n"),
+            ("docword.new.txt", "1\n2\n1\n1 1 3\n"),
+            ("new.ldac", "1 0:2\n"),
+            ("new.mtx", "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 1\n"),
+            ("new.txt", "sea ship\n"),
+        ];
+        files.iter().for_each(|(name, text)| fs::write(place.path().join(name), text).unwrap());
+        let layout = |config: &Value, name: &str, stated| layout_of_new(config, &place.path().join(name), stated);
+        let columns: Roles = "document=3,word=2,count=1".parse().unwrap();
+        let counts = json!({ "format": "counts", "columns": columns.to_string() });
+        for (name, has_columns) in [
+            ("new.csv", true),
+            ("new.jsonl", true),
+            ("docword.new.txt", false),
+            ("new.ldac", false),
+            ("new.mtx", false),
+        ] {
+            let found = layout(&counts, name, Layout::default());
+            let roles = if has_columns { columns.clone() } else { Roles::default() };
+            assert_eq!((found.format, found.roles), (None, roles), "{name}");
+        }
+        let others: Roles = "word=1".parse().unwrap();
+        let stated = Layout { roles: others.clone(), ..Layout::default() };
+        assert_eq!(layout(&counts, "new.csv", stated).roles, others);
+        let text = layout(&counts, "new.txt", Some(Format::Text).into());
+        assert_eq!((text.format, text.roles), (Some(Format::Text), Roles::default()));
+        let posts = json!({ "format": "text" });
+        assert_eq!(layout(&posts, "new.txt", Layout::default()).format, Some(Format::Text));
+        assert_eq!(layout(&posts, "new.jsonl", Layout::default()).format, None);
     }
 }
