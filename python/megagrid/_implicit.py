@@ -151,7 +151,7 @@ class ImplicitALS(Factors):
         Parameters
         ----------
         X : matrix of shape (n_users, n_items), a tuple (users, items), (users, items, values) or (users, items, values, times) of columns, or a path
-            Values are 0 or above: how often or how long a user has used an item; those of pairs (users, items) are 1. Users and items of columns are any numbers or
+            Values are 0 or above: how often or how long a user has used an item; those of pairs (users, items) are 1. Users and items of columns are whole numbers or
             texts, times numbers or dates. A path is one to ratings in any format that the command reads.
         y : ignored
         callback : callable or None

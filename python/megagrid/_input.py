@@ -205,6 +205,11 @@ def _of_frame(X):
     return X.to_numpy()
 
 
+def is_missing(one):
+    """Tell whether an object stands for nothing: None, or what pandas and NumPy have in its place."""
+    return one is None or type(one).__name__ in ("NAType", "NaTType") or isinstance(one, (float, np.floating)) and one != one
+
+
 def column(values, name, length=None):
     """Return a column of numbers."""
     values = np.asarray(values)

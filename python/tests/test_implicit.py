@@ -76,8 +76,10 @@ def test_the_latest_is_kept_where_times_are_known():
         ImplicitALS(4, holdout_last=1).fit((users, items, np.ones(len(users)), ["soon"] * len(users)))
     with pytest.raises(ValueError, match=r"a tuple of 4 columns, expected \(users, items, values\)"):
         MatrixFactorization(4).fit((users, items, np.ones(len(users)), stamps))
-    with pytest.raises(ValueError, match=r"a tuple of 4 columns"):
-        model.recommend(0, 3, exclude=(users, items, items, stamps))
+    seen = model.recommend(0, 3, exclude=(users, items))[0].tolist()
+    assert model.recommend(0, 3, exclude=(users, items, np.ones(len(users)), stamps))[0].tolist() == seen
+    with pytest.raises(ValueError, match=r"a tuple of 5 columns"):
+        model.recommend(0, 3, exclude=(users, items, items, stamps, stamps))
     with pytest.raises(ValueError, match="NaT"):
         ImplicitALS(4, holdout_last=1).fit((users, items, np.ones(len(users)), np.full(len(users), "NaT", dtype="datetime64[s]")))
 

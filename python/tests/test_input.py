@@ -267,6 +267,60 @@ def test_ids_of_objects_are_found_as_they_were_fitted(ratings):
         numbers.predict_pairs(names[0][:3], items[:3])
 
 
+def test_objects_that_are_whole_numbers_are_numbers(ratings, tmp_path):
+    users, items, found = ratings
+    frame = pd.DataFrame({"user": users, "item": [f"i{item:02}" for item in items], "rating": found})
+    model = MatrixFactorization(4, max_iter=3).fit(tuple(frame.to_numpy().T))
+    plain = MatrixFactorization(4, max_iter=3).fit((users, frame["item"], found))
+    assert model.user_ids_.dtype == np.int64 and model.item_ids_.dtype.kind == "U"
+    assert model.recommend(1, 3)[0].tolist() == plain.recommend(1, 3)[0].tolist()
+    for asked in (np.array([1], dtype=object), pd.array([1], dtype="Int64")):
+        assert np.array_equal(plain.recommend(asked, 3)[0], [plain.recommend(1, 3)[0]])
+    far = np.array([2**63 + int(user) for user in users], dtype=object)
+    assert MatrixFactorization(2, max_iter=1).fit((far, items, found)).user_ids_.dtype == np.uint64
+    mixed = MatrixFactorization(2, max_iter=1).fit((np.array([1, "a"], dtype=object), [1, 2], [3.0, 4.0]))
+    assert mixed.user_ids_.tolist() == ["1", "a"]
+    ends = np.array([1, 2], dtype=object), np.array([2, 3], dtype=object)
+    assert pagerank(ends, personalization={1: 1}).ids.dtype == np.int64
+
+
+def test_numbers_without_a_sign_and_bools_are_ids(ratings, tmp_path):
+    users, items, found = ratings
+    far = items.astype(np.uint64) + np.uint64(2**63)
+    model = MatrixFactorization(4, max_iter=3).fit((users, far, found))
+    ids, scores = model.recommend(n=80, exclude=(users, far))
+    assert ids.dtype == np.uint64 and ((ids == 2**64 - 1) == np.isnan(scores)).all() and np.isnan(scores).any()
+    bools = MatrixFactorization(2, max_iter=2).fit((users > 99, items, found))
+    assert bools.user_ids_.tolist() == [0, 1] and bools.user_ids_.dtype == np.int64
+    bools.save(tmp_path / "model")
+    for one in (bools, MatrixFactorization.load(tmp_path / "model")):
+        assert np.array_equal(one.recommend(True, 3)[0], bools.recommend(1, 3)[0])
+    assert (bools.similar_users(n=1)[0] == [[1], [0]]).all()
+
+
+def test_numbers_below_0_are_numbers_in_a_loaded_model(ratings, tmp_path):
+    users, items, found = ratings
+    model = MatrixFactorization(4, max_iter=3).fit((users - 7, items, found))
+    model.save(tmp_path / "model")
+    again = MatrixFactorization.load(tmp_path / "model")
+    assert again.user_ids_.dtype == np.int64 and np.array_equal(again.user_ids_, model.user_ids_)
+    assert np.array_equal(again.recommend(-3, 5)[0], model.recommend(-3, 5)[0])
+    texts = MatrixFactorization(4, max_iter=3).fit(((users - 7).astype(str), items, found))
+    texts.save(tmp_path / "texts")
+    assert MatrixFactorization.load(tmp_path / "texts").user_ids_.dtype.kind == "U"
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy 1")
+def test_ids_are_strings_of_any_length(ratings):
+    users, items, found = ratings
+    names = np.char.mod("u%03d", users)
+    model = MatrixFactorization(4, max_iter=3).fit((names, items, found))
+    strings = names.astype(np.dtypes.StringDType())
+    other = MatrixFactorization(4, max_iter=3).fit((strings, items, found))
+    assert np.array_equal(other.user_factors_, model.user_factors_) and other.user_ids_.tolist() == model.user_ids_.tolist()
+    assert np.array_equal(other.predict_pairs(strings, items), model.predict_pairs(names, items))
+
+
 def test_large_numbers_of_either_kind_are_told_apart(ratings, tmp_path):
     users, items, found = ratings
     far = users.astype(np.uint64) * np.uint64(3) + np.uint64(2**60 + 1)
@@ -303,6 +357,19 @@ def test_one_long_id_is_long_by_itself():
     tracemalloc.stop()
     # As wide as the longest, all would be 1.2 GB.
     assert most < 200e6
+
+
+def test_a_model_with_one_long_id_is_asked_without_making_all_as_long(tmp_path):
+    people = np.array([f"u{one:03}" for one in range(300)] + ["x" * 20_000], dtype=object)
+    users, items = np.repeat(people, 7), np.tile(np.arange(7), 301)
+    model = MatrixFactorization(2, max_iter=1).fit((users, items, np.ones(len(users))))
+    model.save(tmp_path / "model")
+    for one in (model, MatrixFactorization.load(tmp_path / "model")):
+        assert one.user_ids_.dtype == object and set(one.user_ids_) == set(people)
+        for asked in (people[[3, 300]], people[[3, 300]].astype(str)):
+            assert np.array_equal(one.predict_pairs(asked, [1, 2]), model.predict_pairs(asked, [1, 2]))
+        assert one.recommend("x" * 20_000, 2)[0].shape == (2,)
+        assert one.similar_users("u003", 300)[0].shape == (300,)
 
 
 def test_what_is_left_out_is_any_collection(ratings):
