@@ -199,9 +199,13 @@ def whole(fit):
         except Interrupted as interrupted:
             # What was trained so far stays, whatever ended it.
             raise interrupted.cause from None
-        except Exception:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+        except BaseException as error:
+            # Ctrl-C before a run began is a failure; after that neither the earlier model stays nor half of the new one.
+            if isinstance(error, Exception) or self.__dict__.get("report_") is before.get("report_"):
+                self.__dict__.clear()
+                self.__dict__.update(before)
+            else:
+                self._drop()
             raise
 
     return fitted

@@ -107,8 +107,14 @@ class Factors(Estimator):
         self._check_fitted()
         rows, is_one = self._rows(users, "user")
         rows, back = np.unique(rows, return_inverse=True)
-        found = self._asked().recommend(rows, max(int(n), 0), self._left_out(rows, without, exclude), num_threads(self.n_jobs))
-        return self._told(found, back, is_one, self.item_ids_)
+        nobody, pairs = self._left_out(rows, without, exclude)
+
+        def answer(begin, end):
+            some = rows[begin:end]
+            return self._asked().recommend(some, max(int(n), 0), _of_some(begin, end, pairs, nobody), num_threads(self.n_jobs))
+
+        step = max(1, min(_USERS, _PAIRS // max(len(nobody), 1)))
+        return self._told(_in_parts(len(rows), step, answer), back, is_one, self.item_ids_)
 
     def fold_in(self, X):
         """Return the model of other people, by what they rated or used.
@@ -136,9 +142,13 @@ class Factors(Estimator):
         ends = np.searchsorted(people[order], np.arange(len(ids)), side="right").astype(np.int64)
         factors = self.item_factors_, self.item_biases_
         of_items = items[order].astype(np.int64), np.ascontiguousarray(values[order], dtype=np.float32)
-        rows, biases, counts = _megagrid.place(
-            self.mean_, factors, *self._trained(), ends, *of_items, num_threads(self.n_jobs)
-        )
+
+        def place(begin, end):
+            first, to = (int(ends[at - 1]) if at > 0 else 0 for at in (begin, end))
+            rated = (of_person[first:to] for of_person in of_items)
+            return _megagrid.place(self.mean_, factors, *self._trained(), ends[begin:end] - first, *rated, num_threads(self.n_jobs))
+
+        rows, biases, counts = _in_parts(len(ids), _PEOPLE, place)
         if not counts.any():
             raise ValueError(f"of none of {len(ids)} people anything counts: name items as the ratings did")
         if not counts.all():
@@ -190,8 +200,11 @@ class Factors(Estimator):
         ids = getattr(self, f"{side}_ids_")
         # All but itself.
         n = min(max(int(n), 0), len(ids) - 1)
-        found = self._asked().similar(side == "user", rows, n, num_threads(self.n_jobs))
-        return self._told(found, slice(None), is_one, ids)
+
+        def answer(begin, end):
+            return self._asked().similar(side == "user", rows[begin:end], n, num_threads(self.n_jobs))
+
+        return self._told(_in_parts(len(rows), _USERS, answer), slice(None), is_one, ids)
 
     def _rows(self, ids, side):
         """Return rows of users or items, and whether it is one."""
@@ -205,7 +218,7 @@ class Factors(Estimator):
         return rows, np.ndim(ids) == 0
 
     def _left_out(self, rows, without, exclude):
-        """Return where the items that are left out of each of these users end, and these items, ascending for each."""
+        """Return items that nobody is shown, and pairs of the places of these users and of items, in order."""
         users = items = np.empty(0, dtype=np.int64)
         if exclude is not None:
             users, items = self._pairs(exclude)
@@ -215,14 +228,9 @@ class Factors(Estimator):
             # A set, of keys say, is no list to NumPy.
             without = list(without)
         without = np.atleast_1d(() if without is None else without)
-        if len(without) > 0:
-            nobody = np.unique(self._at(without, "item"))
-            nobody = nobody[nobody >= 0]
-            users = np.concatenate([users, np.repeat(np.arange(len(rows)), len(nobody))])
-            items = np.concatenate([items, np.tile(nobody, len(rows))])
+        nobody = np.unique(self._at(without, "item"))
         order = np.lexsort((items, users))
-        ends = np.searchsorted(users[order], np.arange(len(rows)), side="right")
-        return ends.astype(np.int64), items[order].astype(np.int64)
+        return nobody[nobody >= 0], (users[order], items[order])
 
     def _pairs(self, X):
         """Return the rows of users and items that are in a matrix or in columns."""

@@ -155,6 +155,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         # Of a table of Arrow that is a stream there is one reading.
         return super().fit_transform(_input.table(X), y, **fit_params)
 
+    def _drop(self):
+        super()._drop()
+        for name in ("_topics", "_beta", "_n_features_out"):
+            self.__dict__.pop(name, None)
+
     def _keep(self, found):
         self._topics = found["topics"]
         if "n_features_in_" not in self.__dict__:

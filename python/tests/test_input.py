@@ -405,6 +405,29 @@ def test_a_fit_that_fails_leaves_what_there_was(clicks, documents, tmp_path):
     assert not hasattr(unfitted, "n_features_in_")
 
 
+def test_ctrl_c_before_training_leaves_what_there_was(clicks, monkeypatch):
+    from megagrid import _input
+
+    X, y = clicks
+    model = SparseLogisticRegression().fit(X, y)
+    before = model.predict(X)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_input, "sample_weights", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :20], np.array(["a", "b", "c"])[np.arange(600) % 3])
+    assert model.classes_.tolist() == [0, 1] and np.array_equal(model.predict(X), before)
+    # Where the new model is half there, neither is.
+    monkeypatch.undo()
+    monkeypatch.setattr(SparseLogisticRegression, "_keep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :20], y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
 def test_features_of_one_name_have_no_model_directory(tmp_path):
     pandas = pytest.importorskip("pandas")
     X = pandas.DataFrame(np.random.default_rng(2).normal(size=(60, 3)), columns=["a", "b", "b"])

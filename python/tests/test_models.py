@@ -158,7 +158,7 @@ def test_people_unseen_get_the_rows_of_a_ridge_regression(ratings):
         plain.fold_in((["x"], [999], [4.0]))
 
 
-def test_all_users_get_what_each_gets(ratings, tmp_path):
+def test_all_users_get_what_each_gets(ratings, tmp_path, monkeypatch):
     users, items, found = ratings
     model = MatrixFactorization(4, max_iter=10).fit(ratings)
     assert model.range_ == (found.min(), found.max())
@@ -179,6 +179,17 @@ def test_all_users_get_what_each_gets(ratings, tmp_path):
     model.save(tmp_path / "model")
     again = pickle.loads(pickle.dumps(MatrixFactorization.load(tmp_path / "model")))
     assert again.range_ == model.range_ and np.array_equal(again.recommend(n=3)[0], model.recommend(n=3)[0])
+    # Users are asked for some at a time, fewer where much is left out.
+    everything = [model.recommend(n=70, exclude=ratings, without=range(9)), model.similar_items(n=5), model.recommend([7, 7, 3], 4)]
+    people = np.where(users % 3 == 0, users, 500), items, found
+    placed = model.fold_in(people)
+    for name, few in (("_USERS", 7), ("_PAIRS", 50), ("_PEOPLE", 3)):
+        monkeypatch.setattr(f"megagrid._factors.{name}", few)
+    again = [model.recommend(n=70, exclude=ratings, without=range(9)), model.similar_items(n=5), model.recommend([7, 7, 3], 4)]
+    for one, other in zip(everything, again):
+        assert np.array_equal(one[0], other[0]) and np.array_equal(one[1], other[1], equal_nan=True)
+    other = model.fold_in(people)
+    assert np.array_equal(other.user_factors_, placed.user_factors_) and np.array_equal(other.user_biases_, placed.user_biases_)
     for users, error in (([3, 999], "user 999 is not among"), (["a"], "users are")):
         with pytest.raises((ValueError, TypeError), match=error):
             model.recommend(users)

@@ -105,6 +105,15 @@ def test_an_interrupt_of_a_search_leaves_nothing_and_one_of_the_run_its_model(ra
         with pytest.raises(Exception, match="not fitted"):
             model.predict_pairs([0], [0])
 
+    counts = (random.random((20_000, 500)) < 0.05).astype(int)
+    topics = TopicModel(3, max_iter=2).fit(counts[:50, :20])
+    topics.set_params(n_components=500, max_iter=10**9, tune={"sampler": ["dense", "sparse", "mh"]})
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        topics.fit(counts)
+    for name in ("report_", "components_", "_topics", "_n_features_out"):
+        assert not hasattr(topics, name)
+
     def interrupt(one):
         if one["iteration"] == 13:
             raise KeyboardInterrupt
