@@ -382,6 +382,9 @@ class Estimator(BaseEstimator):
             if key in config:
                 value = config[key]
                 params[name] = value[0] if isinstance(value, list) and len(value) == 1 else value
+        # 1 is what a run without a seed has.
+        if config.get("seed", 1) != 1:
+            params["random_state"] = config["seed"]
         estimator = cls(**params)
         estimator.report_ = Report(
             command=manifest["kind"],

@@ -171,6 +171,16 @@ class ImplicitALS(Factors):
         begin = self._begin
         return self._factorize(_with_values(X), reading, callback, lambda parts, words, watched: begin(parts, times, words, watched))
 
+    @classmethod
+    def _of_manifest(cls, found):
+        estimator, config = super()._of_manifest(found)
+        try:
+            # Without a unit it was given as a number.
+            estimator.half_life = None if estimator.half_life is None else float(estimator.half_life)
+        except ValueError:
+            pass
+        return estimator, config
+
     def _rated(self, X):
         return super()._rated(_with_values(X))
 

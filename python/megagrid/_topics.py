@@ -164,7 +164,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self._topics = found["topics"]
         if "n_features_in_" not in self.__dict__:
             self._know(len(found["names"]), [str(name) for name in found["names"]])
-        self._words_of_topics, _, totals, self.alpha_, self._beta = self._topics.state
+        _, _, totals, self.alpha_, self._beta = self._topics.state
         self._n_features_out = len(totals)
         self.coherence_ = self.report_["result"]["metrics"].get("coherence_npmi", np.nan)
 
@@ -174,7 +174,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self._settle()
         if "_topics" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'components_'")
-        offsets, topics, counts = self._words_of_topics
+        offsets, topics, counts = self._topics.words
         components = np.full((self._n_features_out, self.n_features_in_), self._beta, dtype=np.float64)
         words = np.repeat(np.arange(self.n_features_in_), np.diff(offsets.astype(np.int64)))
         components[topics, words] += counts

@@ -108,6 +108,12 @@ impl Topics {
         Ok(state.into_pyobject(py)?.into_any())
     }
 
+    /// Returns tokens of words by topic.
+    #[getter]
+    fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        arrays(py, &self.0.words)
+    }
+
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         Ok((slf.get_type().into_any(), slf.get().state(slf.py())?))
     }

@@ -1,6 +1,7 @@
 """Every kind of input gives the same model, and bad input the exception that users of scikit-learn expect."""
 
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -448,10 +449,43 @@ def test_what_the_machine_has_no_memory_for_is_refused_before_it_is_taken():
         MatrixFactorization(4096).fit(wide)
 
 
-def test_labels_without_a_value_are_refused():
-    y = np.array([np.nan, 0, 1, 1, 0, 1], dtype=object)
+@pytest.mark.parametrize("missing", [np.nan, None, pd.NA, pd.NaT])
+def test_labels_without_a_value_are_refused(missing):
+    y = np.array([missing, 0, 1, 1, 0, 1], dtype=object)
     with pytest.raises(ValueError, match="contains NaN"):
         SparseLogisticRegression().fit(np.ones((6, 2)), y)
+
+
+def test_what_pandas_lacks_is_nan(clicks):
+    X = pd.DataFrame({"a": pd.array([1, None, 3, 4], dtype="Int64"), "b": [1.0, 2.0, 3.0, 0.5]})
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        SparseLogisticRegression().fit(X, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="Input ratings contains NaN"):
+        MatrixFactorization(2).fit(([1, 2, 3, 4], [1, 2, 3, 4], X["a"]))
+    whole = X.fillna(2)
+    plain = SparseLogisticRegression(l1=0.01).fit(whole.astype(float), [0, 1, 0, 1])
+    assert np.array_equal(SparseLogisticRegression(l1=0.01).fit(whole, [0, 1, 0, 1]).coef_, plain.coef_)
+
+
+@pytest.mark.parametrize("y", [np.array([b"a", b"b"] * 3), np.arange(6).astype("datetime64[D]"), np.array([Decimal(1), Decimal(2)] * 3)])
+def test_classes_that_no_model_directory_holds_are_refused(y):
+    with pytest.raises(TypeError, match="expected numbers or texts"):
+        SparseLogisticRegression().fit(np.ones((6, 2)), y)
+
+
+def test_classes_of_objects_are_saved(clicks, tmp_path):
+    X, y = clicks
+    model = SparseLogisticRegression(class_weight={3: 2.0}).fit(X, np.array([np.int64(3), np.int64(5)], dtype=object)[y])
+    model.save(tmp_path / "model")
+    again = SparseLogisticRegression.load(tmp_path / "model")
+    assert again.classes_.tolist() == [3, 5] and np.array_equal(again.predict(X), model.predict(X).astype(int))
+
+
+def test_names_of_classes_with_underscores_are_texts(tmp_path):
+    path = tmp_path / "months.svm"
+    path.write_text("".join(f"2024_0{1 + row % 2} {row % 2}:1 3:{row % 3}\n" for row in range(30)))
+    model = SparseLogisticRegression(l1=0.1).fit(path)
+    assert model.classes_.tolist() == ["2024_01", "2024_02"] and model.predict(path)[0] == "2024_01"
 
 
 def test_a_holdout_that_keeps_nothing_is_refused():
