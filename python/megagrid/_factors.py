@@ -480,7 +480,7 @@ class MatrixFactorization(Factors):
         _check_columns(X, (3,))
         if _is_columns(X):
             users, items, ratings = X
-            ratings = _input.column(ratings, "ratings")
+            ratings = _input.column(ratings, "ratings", len(users))
         else:
             matrix = self._matrix(X, repeats=True)
             stored = None if matrix.sparse is None else matrix.sparse.tocoo()

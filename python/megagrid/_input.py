@@ -203,6 +203,8 @@ def _ids(ids):
 def _of_frame(X):
     if hasattr(X, "sparse") and all(hasattr(kind, "fill_value") for kind in X.dtypes):
         return X.sparse.to_coo().tocsr()
+    if any(hasattr(kind, "na_value") for kind in getattr(X, "dtypes", ())):
+        return X.to_numpy(dtype=np.float64, na_value=np.nan)
     return X.to_numpy()
 
 
@@ -213,6 +215,8 @@ def is_missing(one):
 
 def column(values, name, length=None):
     """Return a column of numbers."""
+    if hasattr(getattr(values, "dtype", None), "na_value") and hasattr(values, "to_numpy"):
+        values = values.to_numpy(dtype=np.float64, na_value=np.nan)
     values = np.asarray(values)
     if values.ndim != 1:
         raise ValueError(f"{name} has the shape {values.shape}, expected one dimension")

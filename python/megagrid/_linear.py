@@ -3,6 +3,7 @@
 import json
 import numbers
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -175,6 +176,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
             if weights != "balanced":
                 raise ValueError(f"class_weight is {weights!r}; expected 'balanced', a dict or None")
             return ["--class-weight=balanced"]
+        if not isinstance(weights, Mapping):
+            raise TypeError(f"class_weight is {weights!r}; expected 'balanced', a dict or None")
         unknown = set() if classes is None else set(weights) - set(classes)
         if unknown:
             raise ValueError(f"class_weight names {unknown}, which are no classes of y")

@@ -551,6 +551,8 @@ def test_bad_classes_and_weights_are_refused(clicks):
     ]:
         with pytest.raises(ValueError, match=text):
             model.fit(X, y, sample_weight=weights)
+    with pytest.raises(TypeError, match="class_weight is \\[1, 2\\]"):
+        SparseLogisticRegression(class_weight=[1, 2]).fit(X, y)
     for weights in ({7: 1.0}, {1: -1.0}, {1: np.nan}, {1: "much"}, "balance"):
         with pytest.raises(ValueError, match="class_weight"):
             SparseLogisticRegression(class_weight=weights).fit(X, y)
@@ -581,6 +583,9 @@ def test_bad_ratings_are_refused(ratings):
         model.recommend("ann")
     with pytest.raises(ValueError, match="inconsistent"):
         model.predict_pairs([1, 2], [3])
+    for score in (model.score, model.fit):
+        with pytest.raises(ValueError, match="inconsistent|expected one id for each"):
+            score((users, items, found[:1]))
 
 
 def test_negative_counts_are_refused(documents):
@@ -656,6 +661,13 @@ def test_options_out_of_range_are_named_as_python_has_them(clicks, documents, ra
     ]:
         with pytest.raises(ValueError, match=text):
             estimator.fit(*data)
+    # Options without a parameter of their own, too.
+    with pytest.raises(ValueError, match="(^|\\s)min_documents(?!-)") as refused:
+        TopicModel(2).fit(__file__, format="text", min_documents=-1)
+    assert "--" not in str(refused.value)
+    assert SparseLogisticRegression(l1=np.array(1.0)).fit(*clicks).report_["config"]["l1"] == [1.0]
+    with pytest.raises(TypeError, match="l1 is \\[\\], expected a number"):
+        SparseLogisticRegression(l1=[]).fit(*clicks)
     with pytest.raises(TypeError, match="n_factors is None|n_factors is \\{\\}"):
         MatrixFactorization(n_factors={}).fit(ratings)
 
