@@ -17,7 +17,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
 
     Minimizes the sum of the samples' log losses + l1 · \\|w\\|₁ + l2 / 2 · \\|w\\|². A fit that converged has a certificate: no model's
     objective is below ``report_["result"]["metrics"]["bound"]``. Of more than two classes each is told from the rest by a model of its own,
-    or all are fitted together.
+    or all are fitted together. Values are read in single precision by `fit`, and
+    as they are by what predicts.
 
     Parameters
     ----------

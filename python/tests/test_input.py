@@ -44,6 +44,8 @@ def test_all_kinds_of_matrices_give_one_model(kind, clicks, documents):
     plain, other = SparseLogisticRegression().fit(X, y), SparseLogisticRegression().fit(KINDS[kind](X), y)
     assert np.array_equal(plain.coef_, other.coef_) and np.array_equal(plain.intercept_, other.intercept_)
     assert np.allclose(plain.decision_function(X), other.decision_function(KINDS[kind](X)), atol=1e-12)
+    plain, other = (SparseLogisticRegression(normalize=True).fit(one, y) for one in (X, KINDS[kind](X)))
+    assert np.array_equal(plain.coef_, other.coef_) and np.array_equal(plain.intercept_, other.intercept_)
     plain, other = (TopicModel(3, max_iter=10).fit(one) for one in (documents, KINDS[kind](documents)))
     assert np.array_equal(plain.components_, other.components_)
     assert np.array_equal(plain.transform(documents), other.transform(KINDS[kind](documents)))
