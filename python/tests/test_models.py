@@ -354,7 +354,8 @@ def test_new_documents_in_a_file_are_read_as_those_of_the_fit(tmp_path):
     pandas = pytest.importorskip("pandas")
     posts, new = tmp_path / "posts.txt", tmp_path / "new.jsonl"
     posts.write_text("sea ship sail\nbread salt rye\n" * 20)
-    new.write_text(''.join(json.dumps({"text": text}) + "\n" for text in ("sea ship text", "salt rye")))
+    records = [("a", "sea"), ("a", "ship"), ("b", "salt"), ("b", "rye"), ("b", "unknown")]
+    new.write_text("".join(json.dumps({"document": document, "word": word, "count": 1}) + "\n" for document, word in records))
     model = TopicModel(2, alpha=0.1, max_iter=20).fit(posts, format="text")
     plain = tmp_path / "new.txt"
     plain.write_text("sea ship\nsalt rye\n")

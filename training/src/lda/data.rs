@@ -146,18 +146,23 @@ pub fn layout_of_new(config: &Value, path: &Path, stated: Layout) -> Layout {
     if !stated.roles.is_empty() || trained.is_empty() {
         return Layout { format, ..stated };
     }
-    // Text of any look is a table where columns are named; what a pipe has is not looked at twice.
-    let has_columns = match format {
-        Some(Format::Counts | Format::JsonLines | Format::Parquet) => true,
-        Some(_) => false,
-        None => is_pipe(path) || !Format::detect(path).is_ok_and(has_no_columns),
+    // What a pipe has is not looked at twice.
+    let found = format.or_else(|| if is_pipe(path) { None } else { Format::detect(path).ok() });
+    let has_columns = match found {
+        // Keys have no numbers.
+        Some(Format::JsonLines) => !has_numbers(&trained),
+        Some(Format::BagOfWords | Format::Cache | Format::LdaC | Format::MatrixMarket) => false,
+        Some(Format::Counts | Format::Parquet) => true,
+        // Text of any look is a table where columns are named.
+        _ => format.is_none(),
     };
     let roles = if has_columns { trained } else { stated.roles };
     Layout { format, roles, ..stated }
 }
 
-fn has_no_columns(format: Format) -> bool {
-    matches!(format, Format::BagOfWords | Format::Cache | Format::LdaC | Format::MatrixMarket)
+/// Tells whether a column is called by its number.
+fn has_numbers(roles: &Roles) -> bool {
+    roles.to_string().split(',').any(|one| one.rsplit('=').next().is_some_and(|column| column.parse::<usize>().is_ok()))
 }
 
 /// Documents and their words.
@@ -354,7 +359,7 @@ mod tests {
         let counts = json!({ "format": "counts", "columns": columns.to_string() });
         for (name, has_columns) in [
             ("new.csv", true),
-            ("new.jsonl", true),
+            ("new.jsonl", false),
             ("docword.new.txt", false),
             ("new.ldac", false),
             ("new.mtx", false),
@@ -363,6 +368,8 @@ mod tests {
             let roles = if has_columns { columns.clone() } else { Roles::default() };
             assert_eq!((found.format, found.roles), (None, roles), "{name}");
         }
+        let keys = json!({ "format": "jsonl", "columns": "document=page,word=term" });
+        assert!(["new.csv", "new.jsonl"].iter().all(|name| !layout(&keys, name, Layout::default()).roles.is_empty()));
         let others: Roles = "word=1".parse().unwrap();
         let stated = Layout { roles: others.clone(), ..Layout::default() };
         assert_eq!(layout(&counts, "new.csv", stated).roles, others);
