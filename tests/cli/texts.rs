@@ -192,7 +192,19 @@ fn new_documents_have_the_columns_of_the_corpus() {
     let counts: String = (0..20).flat_map(|at| of(at).map(|word| line(at, word))).collect();
     let (table, other) = (place.file("counts.csv", &counts), place.file("other.csv", "d1,rye,2\nd1,salt,1\n"));
     let model = place.name("model");
-    done(&["lda", &table, "--columns", "document=3,word=2,count=1", "-k", "2", "--iterations", "20", "--model", &model, "-q"]);
+    done(&[
+        "lda",
+        &table,
+        "--columns",
+        "document=3,word=2,count=1",
+        "-k",
+        "2",
+        "--iterations",
+        "20",
+        "--model",
+        &model,
+        "-q",
+    ]);
     let found = done(&["topics", &model, "--documents", &table, "--json", "-"]);
     assert!(found.lines().count() == 20 && found.contains("\"d19\""), "{found}");
     let columns = ["--columns", "document=1,word=2,count=3"];
