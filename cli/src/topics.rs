@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use megagrid_datasets::output::{Column, write_directory, write_matrix, write_table};
-use megagrid_datasets::{Dictionary, Format};
+use megagrid_datasets::{Dictionary, Format, Layout, Roles};
 use megagrid_partition::Side;
 use megagrid_training::input::parse_format;
-use megagrid_training::lda::{NewDocuments, TopicModel, format_of_new, listing};
+use megagrid_training::lda::{NewDocuments, TopicModel, layout_of_new, listing};
 use megagrid_training::model;
 use serde_json::{Value, json};
 
@@ -31,6 +31,9 @@ pub struct Args {
     /// Format of the documents: auto, bow, lda-c, counts, text, jsonl, parquet; auto takes plain text for text if the model's corpus was.
     #[arg(long, default_value = "auto", value_parser = parse_format, requires = "documents")]
     format: std::option::Option<Format>,
+    /// Where in a table of documents is what, by number or name: document=3,word=1 [default: as the model's corpus was].
+    #[arg(long, value_name = "ROLE=COLUMN,...", requires = "documents")]
+    columns: Option<Roles>,
     /// Instead of listing them, write mixtures.npy ([documents, topics], f32) and documents.parquet to a new directory.
     #[arg(long, value_name = "DIR", requires = "documents")]
     output: Option<PathBuf>,
@@ -55,9 +58,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let words = model.names.get(Side::Right)?;
     match &args.documents {
         Some(path) => {
-            let trained = parse_format(&manifest.option::<String>("format")).unwrap_or_default();
-            let format = args.format.or_else(|| format_of_new(trained, path));
-            fold_in(args, &model, &words, (path, format))
+            let stated =
+                Layout { format: args.format, roles: args.columns.clone().unwrap_or_default(), ..Layout::default() };
+            fold_in(args, &model, &words, (path, layout_of_new(&manifest.config, path, stated)))
         }
         None => {
             let top = model.counts.top_words(args.number as usize);
@@ -69,14 +72,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-fn fold_in(
-    args: &Args,
-    model: &TopicModel,
-    words: &Dictionary,
-    (path, format): (&Path, Option<Format>),
-) -> anyhow::Result<()> {
+fn fold_in(args: &Args, model: &TopicModel, words: &Dictionary, (path, layout): (&Path, Layout)) -> anyhow::Result<()> {
     let advice = "the model knows none of its words";
-    let documents = NewDocuments::read(path, format, model.tokenizer, words, advice)?;
+    let documents = NewDocuments::read(path, layout, model.tokenizer, words, advice)?;
     let mixtures = model.mixtures(&documents.words);
     if documents.unknown > 0 {
         let all = documents.tokens + documents.unknown;

@@ -1,7 +1,7 @@
 """Machine learning on sparse data, on all cores."""
 
 from os import PathLike
-from typing import Any, Callable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,7 +50,7 @@ class SparseLogisticRegression(_Estimator):
         fit_intercept: bool = True,
         multinomial: bool = False,
         normalize: bool = False,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
         holdout: float | None = None,
         patience: int | None = None,
         max_iter: int = 2000,
@@ -102,6 +102,8 @@ class TopicModel(_Estimator):
     def fit_transform(self, X: Input, y: Any = None, **fit_params: Any) -> NDArray[np.float32]: ...
     def perplexity(self, X: Input) -> float: ...
     def score(self, X: Input, y: Any = None) -> float: ...
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]: ...
+    def set_output(self, *, transform: str | None = None) -> Self: ...
     def top_words(self, n: int = 10) -> list[list[Any]]: ...
     def save_page(self, path: Path, name: str = "the model") -> None: ...
 
@@ -136,7 +138,7 @@ class MatrixFactorization(_Estimator):
     def predict_pairs(self, users: ArrayLike, items: ArrayLike) -> NDArray[np.float32]: ...
     def fold_in(self, X: Any) -> Self: ...
     def recommend(
-        self, users: Any = None, n: int = 10, *, without: ArrayLike = (), exclude: Input = None
+        self, users: Any = None, n: int = 10, *, without: ArrayLike | Iterable[Any] | None = (), exclude: Input = None
     ) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
     def similar_items(self, items: Any = None, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
     def similar_users(self, users: Any = None, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
@@ -145,8 +147,12 @@ class MatrixFactorization(_Estimator):
 class ImplicitALS(_Estimator):
     user_factors_: NDArray[np.float32]
     item_factors_: NDArray[np.float32]
+    user_biases_: NDArray[np.float32]
+    item_biases_: NDArray[np.float32]
     user_ids_: NDArray[Any]
     item_ids_: NDArray[Any]
+    mean_: float
+    range_: tuple[float, float] | None
     def __init__(
         self,
         n_factors: int = 32,
@@ -173,7 +179,7 @@ class ImplicitALS(_Estimator):
     def fit(self, X: Input, y: Any = None, *, callback: Callback | None = None, **reading: Any) -> Self: ...
     def fold_in(self, X: Any) -> Self: ...
     def recommend(
-        self, users: Any = None, n: int = 10, *, without: ArrayLike = (), exclude: Input = None
+        self, users: Any = None, n: int = 10, *, without: ArrayLike | Iterable[Any] | None = (), exclude: Input = None
     ) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
     def similar_items(self, items: Any = None, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
     def similar_users(self, users: Any = None, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...

@@ -44,6 +44,7 @@ def words(options, values):
 
 
 def _text(name, value):
+    value = _number(value)
     if isinstance(value, (list, tuple, np.ndarray)) and len(value) > 0:
         return ",".join(_text(name, one) for one in value)
     if isinstance(value, os.PathLike):
@@ -55,8 +56,14 @@ def _text(name, value):
     return value if isinstance(value, str) else repr(float(value))
 
 
+def _number(value):
+    """Return what an array without dimensions holds, and anything else as it is."""
+    return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
 def _values(name, values):
     """Write what a parameter is tuned between: one value, several, or a range as the command has it."""
+    values = _number(values)
     if not isinstance(values, (str, numbers.Real)):
         try:
             values = list(values)
@@ -152,7 +159,8 @@ def _in_python(text, options):
         option = option.lstrip("+-")
         text = re.sub(rf"'?--{option}(?![\w-])( <[^>]*>)?'?", name, text)
         text = re.sub(rf"^{option} is ", f"{name} is ", text)
-    return text
+    # Options of reading and tuning have their own names. What is within a word, as in a path, is none.
+    return re.sub(r"(?<![^\s'\"`(\[,;])'?--([a-z][a-z0-9-]*)( <[^>]*>)?'?", lambda found: found[1].replace("-", "_"), text)
 
 
 class _bar:
@@ -199,9 +207,13 @@ def whole(fit):
         except Interrupted as interrupted:
             # What was trained so far stays, whatever ended it.
             raise interrupted.cause from None
-        except Exception:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+        except BaseException as error:
+            # Ctrl-C before a run began is a failure; after that neither the earlier model stays nor half of the new one.
+            if isinstance(error, Exception) or self.__dict__.get("report_") is before.get("report_"):
+                self.__dict__.clear()
+                self.__dict__.update(before)
+            else:
+                self._drop()
             raise
 
     return fitted
@@ -378,6 +390,9 @@ class Estimator(BaseEstimator):
             if key in config:
                 value = config[key]
                 params[name] = value[0] if isinstance(value, list) and len(value) == 1 else value
+        # 1 is what a run without a seed has.
+        if config.get("seed", 1) != 1:
+            params["random_state"] = config["seed"]
         estimator = cls(**params)
         estimator.report_ = Report(
             command=manifest["kind"],

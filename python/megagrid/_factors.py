@@ -7,6 +7,11 @@ import numpy as np
 
 from . import _input, _megagrid
 from ._base import Estimator, num_threads, whole
+from ._ids import coded, ids_of, names_of, of_objects, whole_of_names
+
+# Users who are answered between two looks at the keyboard, and pairs of them and items that are left out: there are as few users as these
+# allow. People whose rows are found; each time the items are read.
+_USERS, _PAIRS, _PEOPLE = 4096, 1 << 22, 1 << 16
 
 
 class Factors(Estimator):
@@ -32,7 +37,7 @@ class Factors(Estimator):
             return matrix.parts, int(np.count_nonzero(matrix.values)) if dense else matrix.values.size
         users, items, ratings = X
         ratings = np.ascontiguousarray(_input.column(ratings, "ratings"))
-        (users, user_ids), (items, item_ids) = (_coded(ids, name, len(ratings)) for ids, name in ((users, "users"), (items, "items")))
+        (users, user_ids), (items, item_ids) = (coded(ids, name, len(ratings)) for ids, name in ((users, "users"), (items, "items")))
         self._ids = user_ids, item_ids
         self._know(len(item_ids), None)
         return (users, items, ratings, (len(user_ids), len(item_ids))), len(ratings)
@@ -41,7 +46,7 @@ class Factors(Estimator):
         self.mean_ = float(found["mean"])
         self.user_factors_, self.item_factors_ = found["user_factors"], found["item_factors"]
         self.user_biases_, self.item_biases_ = found["user_biases"], found["item_biases"]
-        users, items = _ids(found["user_ids"]), _ids(found["item_ids"])
+        users, items = ids_of(found["user_ids"]), ids_of(found["item_ids"])
         self.user_ids_, self.item_ids_ = (users, items) if self._ids is None else (self._ids[0][users], self._ids[1][items])
         self.__dict__.setdefault("n_features_in_", len(self.item_ids_))
         self.range_ = None if found["range"] is None else tuple(found["range"])
@@ -67,15 +72,15 @@ class Factors(Estimator):
         ids = np.asarray(ids)
         if ids.size == 0:
             return np.empty(ids.shape, dtype=np.int64)
-        if ids.dtype.kind == "O":
-            ids = ids.astype(str)
-        elif ids.dtype.kind in "iu" and known.dtype.kind in "iu" and ids.dtype.kind != known.dtype.kind:
+        if ids.dtype.kind in "OT":
+            ids = of_objects(ids.astype(object), known.dtype.kind in "iub")
+        if ids.dtype.kind in "iu" and known.dtype.kind in "iu" and ids.dtype.kind != known.dtype.kind:
             # Numbers of both kinds meet as floats, which do not tell large ones apart.
             limits = np.iinfo(known.dtype)
             fits = (ids >= max(limits.min, 0)) & (ids <= min(limits.max, np.iinfo(ids.dtype).max))
             at = self._at(np.where(fits, ids, 0).astype(known.dtype), side)
             return np.where(fits, at, -1)
-        if ids.dtype.kind not in "iubUSO" or (ids.dtype.kind in "US") != (known.dtype.kind in "USO"):
+        if ids.dtype.kind not in "iubUSO" or (ids.dtype.kind in "USO") != (known.dtype.kind in "USO"):
             raise TypeError(f"{side}s are {ids.dtype}, and the model's are {known.dtype}")
         at = np.minimum(np.searchsorted(ordered, ids), len(ordered) - 1)
         return np.where(ordered[at] == ids, order[at], -1)
@@ -90,18 +95,26 @@ class Factors(Estimator):
         n : int, default=10
         without : ids of items that nobody is shown
         exclude : matrix of users by items, or a tuple (users, items, ...) of columns
-            Pairs that are left out, in the form in which `fit` takes them: what users have rated or used already.
+            Pairs that are left out, in the form in which `fit` takes them: what users have rated or used already. The numbers of a matrix's
+            rows and columns are ids.
 
         Returns
         -------
         ids, scores : ndarray
-            The best first. Of several users a row each: a place for which no item is left has the score NaN, and -1 or "" for an id.
+            The best first. Of several users a row each: a place for which no item is left has the score NaN, and for an id -1, or "", or where
+            ids have no sign the largest number of their type.
         """
         self._check_fitted()
         rows, is_one = self._rows(users, "user")
         rows, back = np.unique(rows, return_inverse=True)
-        found = self._asked().recommend(rows, max(int(n), 0), self._left_out(rows, without, exclude), num_threads(self.n_jobs))
-        return self._told(found, back, is_one, self.item_ids_)
+        nobody, pairs = self._left_out(rows, without, exclude)
+
+        def answer(begin, end):
+            some = rows[begin:end]
+            return self._asked().recommend(some, max(int(n), 0), _of_some(begin, end, pairs, nobody), num_threads(self.n_jobs))
+
+        step = max(1, min(_USERS, _PAIRS // max(len(nobody), 1)))
+        return self._told(_in_parts(len(rows), step, answer), back, is_one, self.item_ids_)
 
     def fold_in(self, X):
         """Return the model of other people, by what they rated or used.
@@ -129,9 +142,13 @@ class Factors(Estimator):
         ends = np.searchsorted(people[order], np.arange(len(ids)), side="right").astype(np.int64)
         factors = self.item_factors_, self.item_biases_
         of_items = items[order].astype(np.int64), np.ascontiguousarray(values[order], dtype=np.float32)
-        rows, biases, counts = _megagrid.place(
-            self.mean_, factors, *self._trained(), ends, *of_items, num_threads(self.n_jobs)
-        )
+
+        def place(begin, end):
+            first, to = (int(ends[at - 1]) if at > 0 else 0 for at in (begin, end))
+            rated = (of_person[first:to] for of_person in of_items)
+            return _megagrid.place(self.mean_, factors, *self._trained(), ends[begin:end] - first, *rated, num_threads(self.n_jobs))
+
+        rows, biases, counts = _in_parts(len(ids), _PEOPLE, place)
         if not counts.any():
             raise ValueError(f"of none of {len(ids)} people anything counts: name items as the ratings did")
         if not counts.all():
@@ -147,7 +164,7 @@ class Factors(Estimator):
         if _is_columns(X):
             people, items, values = X
             values = np.ascontiguousarray(_input.column(values, "values"))
-            people, ids = _coded(people, "people", len(values))
+            people, ids = coded(people, "people", len(values))
             if len(items) != len(values):
                 raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(items), len(values)]}")
             return people, self._at(items, "item"), values, ids
@@ -183,8 +200,11 @@ class Factors(Estimator):
         ids = getattr(self, f"{side}_ids_")
         # All but itself.
         n = min(max(int(n), 0), len(ids) - 1)
-        found = self._asked().similar(side == "user", rows, n, num_threads(self.n_jobs))
-        return self._told(found, slice(None), is_one, ids)
+
+        def answer(begin, end):
+            return self._asked().similar(side == "user", rows[begin:end], n, num_threads(self.n_jobs))
+
+        return self._told(_in_parts(len(rows), _USERS, answer), slice(None), is_one, ids)
 
     def _rows(self, ids, side):
         """Return rows of users or items, and whether it is one."""
@@ -198,7 +218,7 @@ class Factors(Estimator):
         return rows, np.ndim(ids) == 0
 
     def _left_out(self, rows, without, exclude):
-        """Return where the items that are left out of each of these users end, and these items, ascending for each."""
+        """Return items that nobody is shown, and pairs of the places of these users and of items, in order."""
         users = items = np.empty(0, dtype=np.int64)
         if exclude is not None:
             users, items = self._pairs(exclude)
@@ -208,18 +228,13 @@ class Factors(Estimator):
             # A set, of keys say, is no list to NumPy.
             without = list(without)
         without = np.atleast_1d(() if without is None else without)
-        if len(without) > 0:
-            nobody = np.unique(self._at(without, "item"))
-            nobody = nobody[nobody >= 0]
-            users = np.concatenate([users, np.repeat(np.arange(len(rows)), len(nobody))])
-            items = np.concatenate([items, np.tile(nobody, len(rows))])
+        nobody = np.unique(self._at(without, "item"))
         order = np.lexsort((items, users))
-        ends = np.searchsorted(users[order], np.arange(len(rows)), side="right")
-        return ends.astype(np.int64), items[order].astype(np.int64)
+        return nobody[nobody >= 0], (users[order], items[order])
 
     def _pairs(self, X):
         """Return the rows of users and items that are in a matrix or in columns."""
-        _check_columns(X, (2, 3))
+        _check_columns(X, (2, 3, 4))
         if isinstance(X, tuple):
             users, items = X[:2]
             if len(users) != len(items):
@@ -242,7 +257,7 @@ class Factors(Estimator):
             return ids[places[0][known]], scores[0][known]
         named, missing = ids[places], places < 0
         if missing.any():
-            named[missing] = "" if ids.dtype.kind in "USO" else -1
+            named[missing] = _nobody(ids.dtype)
         return named, scores
 
     def save(self, directory):
@@ -255,10 +270,13 @@ class Factors(Estimator):
         """
         self._check_fitted()
         sides = [
-            (_names(getattr(self, f"{side}_ids_")), (getattr(self, f"{side}_factors_"), getattr(self, f"{side}_biases_")))
+            (names_of(getattr(self, f"{side}_ids_")), (getattr(self, f"{side}_factors_"), getattr(self, f"{side}_biases_")))
             for side in ("user", "item")
         ]
-        _megagrid.save_factors(self._KIND, directory, self._record(), self._checksum, (self.mean_, self.range_), *sides)
+        # Numbers below 0 are texts there.
+        whole_ids = [side for side in ("user", "item") if getattr(self, f"{side}_ids_").dtype.kind == "i"]
+        record = self._record(whole_ids=whole_ids)
+        _megagrid.save_factors(self._KIND, directory, record, self._checksum, (self.mean_, self.range_), *sides)
 
     @classmethod
     def load(cls, directory):
@@ -273,7 +291,9 @@ class Factors(Estimator):
         The estimator.
         """
         found = _megagrid.load_factors(cls._KIND, directory)
-        model, _ = cls._of_manifest(found)
+        model, config = cls._of_manifest(found)
+        for side in config.get("whole_ids", ()):
+            found[f"{side}_ids"] = whole_of_names(found[f"{side}_ids"])
         model._ids, model.n_iter_ = None, 0
         model._keep(found)
         return model
@@ -402,7 +422,7 @@ class MatrixFactorization(Factors):
         ----------
         X : matrix of shape (n_users, n_items), a tuple (users, items, ratings) of columns, or a path
             Each value that a sparse matrix stores is a rating; of a dense one 0 is none. Users and items of columns are
-            any numbers or texts. A path is one to ratings in any format that the command reads.
+            whole numbers or texts. A path is one to ratings in any format that the command reads.
         y : ignored
         callback : callable or None
             Gets each iteration as a dict; the fit ends where it returns True.
@@ -449,6 +469,7 @@ class MatrixFactorization(Factors):
         Parameters
         ----------
         X : matrix or columns as for `fit`
+            Row n of a matrix is the user ``user_ids_[n]``, column n the item ``item_ids_[n]``.
         y : ignored
 
         Returns
@@ -459,7 +480,7 @@ class MatrixFactorization(Factors):
         _check_columns(X, (3,))
         if _is_columns(X):
             users, items, ratings = X
-            ratings = _input.column(ratings, "ratings")
+            ratings = _input.column(ratings, "ratings", len(users))
         else:
             matrix = self._matrix(X, repeats=True)
             stored = None if matrix.sparse is None else matrix.sparse.tocoo()
@@ -478,58 +499,34 @@ def _is_columns(X):
 
 def _check_columns(X, lengths):
     """Refuse a tuple that is neither of so many columns, nor a matrix."""
-    forms = {2: "(users, items)", 3: "(users, items, values)"}
+    forms = {2: "(users, items)", 3: "(users, items, values)", 4: "(users, items, values, times)"}
     if isinstance(X, tuple) and len(X) not in lengths:
         expected = " or ".join(forms[length] for length in lengths)
         more = "; ImplicitALS.fit also takes (users, items) and (users, items, values, times)"
         raise ValueError(f"a tuple of {len(X)} columns, expected {expected}{more}")
 
 
-def _coded(ids, name, length):
-    """Number ids in their order; return the numbers, and the ids."""
-    ids = np.asarray(ids)
-    if ids.ndim != 1 or len(ids) != length:
-        raise ValueError(f"{name} have the shape {ids.shape}, expected one id for each of {length} ratings")
-    if ids.dtype.kind not in "iubUSO":
-        raise TypeError(f"{name} are {ids.dtype}, expected whole numbers or texts")
-    if ids.dtype.kind == "O":
-        return _coded_objects(ids, name)
-    if ids.dtype.kind == "u" and length and ids.max() < 2**63:
-        ids = ids.astype(np.int64)
-    if length and ids.dtype.kind in "iu" and 0 <= ids.min() and ids.max() < 4 * length + 1024:
-        # Numbers without large gaps are counted, which sorts nothing.
-        occurs = np.zeros(int(ids.max()) + 1, dtype=bool)
-        occurs[ids] = True
-        known = np.flatnonzero(occurs)
-        if len(known) == len(occurs):
-            return np.ascontiguousarray(ids, dtype=np.int64 if ids.dtype.itemsize > 4 else np.int32), known
-        return (np.cumsum(occurs, dtype=np.int32) - 1)[ids], known
-    known, numbers = np.unique(ids, return_inverse=True)
-    return numbers.astype(np.int64, copy=False), known
+def _in_parts(number, step, answer):
+    """Return the arrays that `answer` gives of `number` rows, asked of some after the other, so that Ctrl-C comes in between."""
+    parts = [answer(at, min(at + step, number)) for at in range(0, max(number, 1), step)]
+    return parts[0] if len(parts) == 1 else tuple(np.concatenate(arrays) for arrays in zip(*parts))
 
 
-def _coded_objects(ids, name):
-    """Number objects by their texts, as `_coded` does; the longest of them does not make all as long."""
-    texts, numbers = {}, np.empty(len(ids), dtype=np.int64)
-    for at, one in enumerate(ids):
-        if not isinstance(one, str):
-            if one is None or type(one).__name__ in ("NAType", "NaTType") or isinstance(one, float) and one != one:
-                raise ValueError(f"{name} have none at place {at}, but {one!r}; leave out what has no id")
-            one = str(one)
-        numbers[at] = texts.setdefault(one, len(texts))
-    known = sorted(texts)
-    place = np.empty(len(known), dtype=np.int64)
-    place[[texts[text] for text in known]] = np.arange(len(known))
-    return place[numbers], np.array(known, dtype=str)
+def _of_some(begin, end, pairs, nobody):
+    """Return where the items that are left out of each of these users end, and these items, ascending for each."""
+    first, to = np.searchsorted(pairs[0], [begin, end])
+    users, items = pairs[0][first:to] - begin, pairs[1][first:to]
+    if len(nobody) > 0:
+        users = np.concatenate([users, np.repeat(np.arange(end - begin), len(nobody))])
+        items = np.concatenate([items, np.tile(nobody, end - begin)])
+        order = np.lexsort((items, users))
+        users, items = users[order], items[order]
+    ends = np.searchsorted(users, np.arange(end - begin), side="right")
+    return ends.astype(np.int64), items.astype(np.int64)
 
 
-def _ids(names):
-    """Make an array of names, numbers of 64 bits where all are numbers."""
-    ids = np.asarray(names)
-    return ids.astype(np.int64) if ids.dtype.kind == "u" and (len(ids) == 0 or ids.max() < 2**63) else ids
-
-
-def _names(ids):
-    if ids.dtype.kind in "iub" and (len(ids) == 0 or ids.min() >= 0):
-        return ids.astype(np.uint64)
-    return [str(one) for one in ids]
+def _nobody(kind):
+    """Return what stands for no id."""
+    if kind.kind in "USO":
+        return ""
+    return np.iinfo(kind).max if kind.kind == "u" else -1

@@ -7,7 +7,7 @@ import numpy as np
 
 from . import _input, _megagrid
 from ._base import Interrupted, how, train, words
-from ._factors import _coded, _ids
+from ._ids import coded, ids_of
 
 
 class Ranks(NamedTuple):
@@ -35,7 +35,7 @@ def pagerank(
     Parameters
     ----------
     graph : square sparse matrix or array, tuple (sources, targets), graph of networkx or igraph, or a path
-        A value that is not 0 is a link from its row to its column. Sources and targets are any numbers or texts. An edge of an
+        A value that is not 0 is a link from its row to its column. Sources and targets are whole numbers or texts. An edge of an
         undirected graph is a link either way.
     damping : float, default=0.85
         The chance of following a link instead of restarting.
@@ -168,7 +168,7 @@ class _Graph:
                 raise ValueError("links with weights are a tuple (sources, targets, weights); pass it with weights=True, or two columns")
             if len(sources) == 0:
                 raise ValueError("the graph has no link")
-            numbers, self.ids = _coded(np.concatenate([sources, targets]), "vertices", 2 * len(sources))
+            numbers, self.ids = coded(np.concatenate([sources, targets]), "vertices", 2 * len(sources))
             values = graph[2] if weighted else None
             self._of_ends(numbers[: len(sources)], numbers[len(sources) :], values, len(self.ids))
         else:
@@ -233,7 +233,7 @@ class _Graph:
             by_number = np.empty_like(scores)
             by_number[names] = scores
             return dict(zip(self.ids, by_number.tolist())) if self.is_networkx else by_number
-        return Ranks(_ids(names) if self.ids is None else self.ids[names], scores)
+        return Ranks(ids_of(names) if self.ids is None else self.ids[names], scores)
 
 
 def _check_weights(values):

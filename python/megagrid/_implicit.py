@@ -151,7 +151,7 @@ class ImplicitALS(Factors):
         Parameters
         ----------
         X : matrix of shape (n_users, n_items), a tuple (users, items), (users, items, values) or (users, items, values, times) of columns, or a path
-            Values are 0 or above: how often or how long a user has used an item; those of pairs (users, items) are 1. Users and items of columns are any numbers or
+            Values are 0 or above: how often or how long a user has used an item; those of pairs (users, items) are 1. Users and items of columns are whole numbers or
             texts, times numbers or dates. A path is one to ratings in any format that the command reads.
         y : ignored
         callback : callable or None
@@ -170,6 +170,16 @@ class ImplicitALS(Factors):
             X, times = X[:3], _input.times(X[3], len(X[2]))
         begin = self._begin
         return self._factorize(_with_values(X), reading, callback, lambda parts, words, watched: begin(parts, times, words, watched))
+
+    @classmethod
+    def _of_manifest(cls, found):
+        estimator, config = super()._of_manifest(found)
+        try:
+            # Without a unit it was given as a number.
+            estimator.half_life = None if estimator.half_life is None else float(estimator.half_life)
+        except ValueError:
+            pass
+        return estimator, config
 
     def _rated(self, X):
         return super()._rated(_with_values(X))

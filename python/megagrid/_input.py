@@ -1,6 +1,7 @@
 """What users pass: matrices of all kinds, data frames and paths, checked, without needless copies."""
 
 import os
+import re
 import sys
 import warnings
 
@@ -202,11 +203,20 @@ def _ids(ids):
 def _of_frame(X):
     if hasattr(X, "sparse") and all(hasattr(kind, "fill_value") for kind in X.dtypes):
         return X.sparse.to_coo().tocsr()
+    if any(hasattr(kind, "na_value") for kind in getattr(X, "dtypes", ())):
+        return X.to_numpy(dtype=np.float64, na_value=np.nan)
     return X.to_numpy()
+
+
+def is_missing(one):
+    """Tell whether an object stands for nothing: None, or what pandas and NumPy have in its place."""
+    return one is None or type(one).__name__ in ("NAType", "NaTType") or isinstance(one, (float, np.floating)) and one != one
 
 
 def column(values, name, length=None):
     """Return a column of numbers."""
+    if hasattr(getattr(values, "dtype", None), "na_value") and hasattr(values, "to_numpy"):
+        values = values.to_numpy(dtype=np.float64, na_value=np.nan)
     values = np.asarray(values)
     if values.ndim != 1:
         raise ValueError(f"{name} has the shape {values.shape}, expected one dimension")
@@ -252,6 +262,8 @@ def labels(y, length, estimator):
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     y = np.asarray(y)
+    if y.dtype.kind == "T":
+        y = y.astype(object)
     if y.ndim == 2 and y.shape[1] == 1:
         text = "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,)."
         warnings.warn(text, DataConversionWarning, stacklevel=3)
@@ -267,8 +279,10 @@ def labels(y, length, estimator):
             raise ValueError(f"Input y contains {'NaN' if np.isnan(y).any() else 'infinity'}.")
         if (y != np.rint(y)).any():
             raise ValueError("Unknown label type: continuous. Maybe you are trying to fit a classifier to a regression target")
-    if y.dtype.kind == "O" and any(one is None or one != one for one in y if not isinstance(one, str)):
-        raise ValueError("Input y contains NaN.")
+    if y.dtype.kind == "O":
+        _check_labels(y)
+    elif y.dtype.kind not in "biufU":
+        raise TypeError(f"y holds {y.dtype}, expected numbers or texts")
     classes, which = np.unique(y, return_inverse=True)
     if len(classes) > _MOST_CLASSES:
         raise ValueError(
@@ -280,17 +294,40 @@ def labels(y, length, estimator):
     return classes, which
 
 
+def _check_labels(y):
+    """Refuse objects that are no classes, or that a model's directory could not hold."""
+    for one in y:
+        if isinstance(one, str):
+            continue
+        if is_missing(one):
+            raise ValueError("Input y contains NaN.")
+        if not isinstance(_plain(one), (bool, int, float)):
+            raise TypeError(f"y holds {one!r}, a {type(one).__name__}; expected numbers or texts")
+
+
+def _plain(one):
+    return one.item() if isinstance(one, np.generic) else one
+
+
+def plain(classes):
+    """Return classes as numbers and texts of Python, which JSON has."""
+    return [_plain(one) for one in classes.tolist()]
+
+
 def names_of_classes(classes):
     """Return the names by which a text has classes: whole numbers without a point."""
-    return [str(int(one)) if isinstance(one, float) and one.is_integer() else str(one) for one in classes.tolist()]
+    return [str(int(one)) if isinstance(one, float) and one.is_integer() else str(one) for one in plain(classes)]
+
+
+# A number as the library reads one of a file: Python's also have underscores, and digits of other scripts.
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def classes_of_names(names):
     """Return classes as numbers where all are; whole numbers that floats do not tell apart are words."""
-    try:
-        numbers = np.array([float(name) for name in names])
-    except ValueError:
+    if not all(_NUMBER.fullmatch(name) for name in names):
         return np.array(names)
+    numbers = np.array([float(name) for name in names])
     if not (np.abs(numbers) < 2**53).all():
         return np.array(names)
     return numbers.astype(np.int64) if (numbers == np.rint(numbers)).all() else numbers

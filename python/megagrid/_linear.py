@@ -3,6 +3,7 @@
 import json
 import numbers
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -16,7 +17,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
 
     Minimizes the sum of the samples' log losses + l1 · \\|w\\|₁ + l2 / 2 · \\|w\\|². A fit that converged has a certificate: no model's
     objective is below ``report_["result"]["metrics"]["bound"]``. Of more than two classes each is told from the rest by a model of its own,
-    or all are fitted together.
+    or all are fitted together. Values are read in single precision by `fit`, and
+    as they are by what predicts.
 
     Parameters
     ----------
@@ -160,7 +162,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
             return self._fit(lambda watched: _megagrid.regression(X, None, None, words, watched), callback)
         matrix = self._matrix(X, reset=True)
         self.classes_, which = _input.labels(y, matrix.shape[0], self)
-        words += self._class_weights(self.classes_.tolist())
+        words += self._class_weights(_input.plain(self.classes_))
         labels = np.ascontiguousarray(which, dtype=np.uint32), len(self.classes_)
         weights = _input.sample_weights(sample_weight, matrix.shape[0])
         weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.float32)
@@ -175,6 +177,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
             if weights != "balanced":
                 raise ValueError(f"class_weight is {weights!r}; expected 'balanced', a dict or None")
             return ["--class-weight=balanced"]
+        if not isinstance(weights, Mapping):
+            raise TypeError(f"class_weight is {weights!r}; expected 'balanced', a dict or None")
         unknown = set() if classes is None else set(weights) - set(classes)
         if unknown:
             raise ValueError(f"class_weight names {unknown}, which are no classes of y")
@@ -269,7 +273,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
             One that is not there yet.
         """
         self._check_fitted()
-        record, names = self._record(classes=self.classes_.tolist()), _input.names_of_classes(self.classes_)
+        record, names = self._record(classes=_input.plain(self.classes_)), _input.names_of_classes(self.classes_)
         coef = np.ascontiguousarray(self.coef_, dtype=np.float64)
         lines = self.intercept_.tolist(), [tuple(line) for line in self.calibration_.tolist()]
         _megagrid.save_linear(directory, record, self._checksum, self._names(), names, coef, lines)
@@ -305,6 +309,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         model.coef_, model.intercept_, model.calibration_ = weights, found["intercepts"], found["calibration"]
         classes = config.get("classes")
         model.classes_ = _input.classes_of_names(found["classes"]) if classes is None else np.array(classes)
+        model.class_weight = _weights_of_classes(config, _input.plain(model.classes_))
         model.n_iter_ = 0
         return model
 
@@ -312,3 +317,19 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         names = self.__dict__.get("feature_names_in_")
         features = self.n_features_in_ if names is None else [str(name) for name in names]
         return super()._record(features=features, **more)
+
+
+def _weights_of_classes(config, classes):
+    """Return `class_weight` of a configuration, which calls the classes of a path by their names, and those of a matrix by their numbers."""
+    weights = config.get("class_weight")
+    if weights is None or "=" not in weights:
+        return weights
+    found = {}
+    for pair in weights.split(","):
+        name, weight = pair.rsplit("=", 1)
+        if "format" not in config:
+            name = classes[int(name)]
+        elif not any(isinstance(one, str) for one in classes):
+            name = _input.classes_of_names([name]).item()
+        found[name] = float(weight)
+    return found

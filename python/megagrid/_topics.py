@@ -1,5 +1,7 @@
 """Topic models."""
 
+import json
+
 import numpy as np
 
 from . import _input, _megagrid
@@ -153,11 +155,16 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         # Of a table of Arrow that is a stream there is one reading.
         return super().fit_transform(_input.table(X), y, **fit_params)
 
+    def _drop(self):
+        super()._drop()
+        for name in ("_topics", "_beta", "_n_features_out"):
+            self.__dict__.pop(name, None)
+
     def _keep(self, found):
         self._topics = found["topics"]
         if "n_features_in_" not in self.__dict__:
             self._know(len(found["names"]), [str(name) for name in found["names"]])
-        self._words_of_topics, _, totals, self.alpha_, self._beta = self._topics.state
+        _, _, totals, self.alpha_, self._beta = self._topics.state
         self._n_features_out = len(totals)
         self.coherence_ = self.report_["result"]["metrics"].get("coherence_npmi", np.nan)
 
@@ -167,7 +174,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self._settle()
         if "_topics" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'components_'")
-        offsets, topics, counts = self._words_of_topics
+        offsets, topics, counts = self._topics.words
         components = np.full((self._n_features_out, self.n_features_in_), self._beta, dtype=np.float64)
         words = np.repeat(np.arange(self.n_features_in_), np.diff(offsets.astype(np.int64)))
         components[topics, words] += counts
@@ -188,10 +195,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self._check_fitted()
         threads = num_threads(self.n_jobs)
         if _input.is_path(X):
-            config = self.report_["config"]
-            lower_case, bigrams = (bool(config.get(option, False)) for option in ("lower_case", "bigrams"))
-            reading = (lower_case, config.get("split", "space"), bigrams, config.get("format") == "text")
-            return self._topics.mixtures_of_file(X, self._names(), reading, threads)
+            return self._topics.mixtures_of_file(X, self._names(), json.dumps(self.report_["config"]), threads)
         matrix = self._matrix(X).check_counts("TopicModel.transform")
         rows = matrix.operand
         if matrix.sparse is not None and matrix.sparse.format == "csc":

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use megagrid_algorithms::lda::{FoldIn, Model as Counts, SparseCounts, Topics as Priors};
 use megagrid_datasets::output::replace_text;
-use megagrid_datasets::{Format, Names, Split, Tokenizer};
+use megagrid_datasets::{Layout, Names};
 use megagrid_partition::Side;
 use megagrid_training::Error;
-use megagrid_training::lda::{NewDocuments, TopicModel};
+use megagrid_training::lda::{NewDocuments, TopicModel, layout_of_new};
+use megagrid_training::text::WordOptions;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -107,6 +108,12 @@ impl Topics {
         Ok(state.into_pyobject(py)?.into_any())
     }
 
+    /// Returns tokens of words by topic.
+    #[getter]
+    fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        arrays(py, &self.0.words)
+    }
+
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         Ok((slf.get_type().into_any(), slf.get().state(slf.py())?))
     }
@@ -122,21 +129,21 @@ impl Topics {
         self.mixtures_of(py, &documents, threads)
     }
 
-    /// Returns the chances of all topics in the documents of a file. `reading` says whether words are taken in lower case, what
-    /// separates them, whether two that follow one another are one too, and whether it is plain text.
+    /// Returns the chances of all topics in the documents of a file, which is read as that of a run with this configuration.
     fn mixtures_of_file<'py>(
         &self,
         py: Python<'py>,
         path: PathBuf,
         words: Given<'_>,
-        reading: (bool, String, bool, bool),
+        config: &str,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let (lower_case, split, bigrams, is_text) = reading;
-        let tokenizer = Tokenizer { lower_case, split: split.parse().unwrap_or(Split::Space), bigrams };
+        let config: serde_json::Value = serde_json::from_str(config).unwrap_or_default();
         let (known, advice) = (words.names(), "the model knows none of its words");
-        let read =
-            py.detach(move || NewDocuments::read(&path, is_text.then_some(Format::Text), tokenizer, &known, advice));
+        let read = py.detach(move || {
+            let layout = layout_of_new(&config, &path, Layout::default());
+            NewDocuments::read(&path, layout, WordOptions::of(&config).tokenizer(), &known, advice)
+        });
         self.mixtures_of(py, &raise(read)?.words, threads)
     }
 

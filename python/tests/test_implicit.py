@@ -76,13 +76,15 @@ def test_the_latest_is_kept_where_times_are_known():
         ImplicitALS(4, holdout_last=1).fit((users, items, np.ones(len(users)), ["soon"] * len(users)))
     with pytest.raises(ValueError, match=r"a tuple of 4 columns, expected \(users, items, values\)"):
         MatrixFactorization(4).fit((users, items, np.ones(len(users)), stamps))
-    with pytest.raises(ValueError, match=r"a tuple of 4 columns"):
-        model.recommend(0, 3, exclude=(users, items, items, stamps))
+    seen = model.recommend(0, 3, exclude=(users, items))[0].tolist()
+    assert model.recommend(0, 3, exclude=(users, items, np.ones(len(users)), stamps))[0].tolist() == seen
+    with pytest.raises(ValueError, match=r"a tuple of 5 columns"):
+        model.recommend(0, 3, exclude=(users, items, items, stamps, stamps))
     with pytest.raises(ValueError, match="NaT"):
         ImplicitALS(4, holdout_last=1).fit((users, items, np.ones(len(users)), np.full(len(users), "NaT", dtype="datetime64[s]")))
 
 
-def test_feedback_counts_less_the_older_it_is():
+def test_feedback_counts_less_the_older_it_is(tmp_path):
     rng = np.random.default_rng(5)
     users, items = np.nonzero(rng.random((40, 30)) < 0.4)
     values, days = rng.integers(1, 6, len(users)).astype(float), rng.integers(0, 300, len(users))
@@ -94,6 +96,11 @@ def test_feedback_counts_less_the_older_it_is():
     above = ImplicitALS(4, half_life=30, ratings_above=2.5, n_jobs=1).fit((users, items, values, days)).item_factors_
     ones = np.where(values > 2.5, aged / values, 0)
     assert np.allclose(above, ImplicitALS(4, n_jobs=1).fit((users, items, ones)).item_factors_, atol=1e-5)
+    for half_life in (None, 30, 0.5, "30d"):
+        model = ImplicitALS(4, half_life=half_life, max_iter=1).fit((users, items, values, days * 86400))
+        model.save(tmp_path / f"model {half_life}")
+        again = ImplicitALS.load(tmp_path / f"model {half_life}").half_life
+        assert again == half_life and isinstance(again, str) == isinstance(half_life, str)
     with pytest.raises(ValueError, match="half_life needs a column of times"):
         ImplicitALS(4, half_life="30d").fit((users, items, values))
     for wrong in (0, -1, np.nan, "30 days"):

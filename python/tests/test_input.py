@@ -1,6 +1,7 @@
 """Every kind of input gives the same model, and bad input the exception that users of scikit-learn expect."""
 
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -43,6 +44,8 @@ def test_all_kinds_of_matrices_give_one_model(kind, clicks, documents):
     plain, other = SparseLogisticRegression().fit(X, y), SparseLogisticRegression().fit(KINDS[kind](X), y)
     assert np.array_equal(plain.coef_, other.coef_) and np.array_equal(plain.intercept_, other.intercept_)
     assert np.allclose(plain.decision_function(X), other.decision_function(KINDS[kind](X)), atol=1e-12)
+    plain, other = (SparseLogisticRegression(normalize=True).fit(one, y) for one in (X, KINDS[kind](X)))
+    assert np.array_equal(plain.coef_, other.coef_) and np.array_equal(plain.intercept_, other.intercept_)
     plain, other = (TopicModel(3, max_iter=10).fit(one) for one in (documents, KINDS[kind](documents)))
     assert np.array_equal(plain.components_, other.components_)
     assert np.array_equal(plain.transform(documents), other.transform(KINDS[kind](documents)))
@@ -267,6 +270,60 @@ def test_ids_of_objects_are_found_as_they_were_fitted(ratings):
         numbers.predict_pairs(names[0][:3], items[:3])
 
 
+def test_objects_that_are_whole_numbers_are_numbers(ratings, tmp_path):
+    users, items, found = ratings
+    frame = pd.DataFrame({"user": users, "item": [f"i{item:02}" for item in items], "rating": found})
+    model = MatrixFactorization(4, max_iter=3).fit(tuple(frame.to_numpy().T))
+    plain = MatrixFactorization(4, max_iter=3).fit((users, frame["item"], found))
+    assert model.user_ids_.dtype == np.int64 and model.item_ids_.dtype.kind == "U"
+    assert model.recommend(1, 3)[0].tolist() == plain.recommend(1, 3)[0].tolist()
+    for asked in (np.array([1], dtype=object), pd.array([1], dtype="Int64")):
+        assert np.array_equal(plain.recommend(asked, 3)[0], [plain.recommend(1, 3)[0]])
+    far = np.array([2**63 + int(user) for user in users], dtype=object)
+    assert MatrixFactorization(2, max_iter=1).fit((far, items, found)).user_ids_.dtype == np.uint64
+    mixed = MatrixFactorization(2, max_iter=1).fit((np.array([1, "a"], dtype=object), [1, 2], [3.0, 4.0]))
+    assert mixed.user_ids_.tolist() == ["1", "a"]
+    ends = np.array([1, 2], dtype=object), np.array([2, 3], dtype=object)
+    assert pagerank(ends, personalization={1: 1}).ids.dtype == np.int64
+
+
+def test_numbers_without_a_sign_and_bools_are_ids(ratings, tmp_path):
+    users, items, found = ratings
+    far = items.astype(np.uint64) + np.uint64(2**63)
+    model = MatrixFactorization(4, max_iter=3).fit((users, far, found))
+    ids, scores = model.recommend(n=80, exclude=(users, far))
+    assert ids.dtype == np.uint64 and ((ids == 2**64 - 1) == np.isnan(scores)).all() and np.isnan(scores).any()
+    bools = MatrixFactorization(2, max_iter=2).fit((users > 99, items, found))
+    assert bools.user_ids_.tolist() == [0, 1] and bools.user_ids_.dtype == np.int64
+    bools.save(tmp_path / "model")
+    for one in (bools, MatrixFactorization.load(tmp_path / "model")):
+        assert np.array_equal(one.recommend(True, 3)[0], bools.recommend(1, 3)[0])
+    assert (bools.similar_users(n=1)[0] == [[1], [0]]).all()
+
+
+def test_numbers_below_0_are_numbers_in_a_loaded_model(ratings, tmp_path):
+    users, items, found = ratings
+    model = MatrixFactorization(4, max_iter=3).fit((users - 7, items, found))
+    model.save(tmp_path / "model")
+    again = MatrixFactorization.load(tmp_path / "model")
+    assert again.user_ids_.dtype == np.int64 and np.array_equal(again.user_ids_, model.user_ids_)
+    assert np.array_equal(again.recommend(-3, 5)[0], model.recommend(-3, 5)[0])
+    texts = MatrixFactorization(4, max_iter=3).fit(((users - 7).astype(str), items, found))
+    texts.save(tmp_path / "texts")
+    assert MatrixFactorization.load(tmp_path / "texts").user_ids_.dtype.kind == "U"
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy 1")
+def test_ids_are_strings_of_any_length(ratings):
+    users, items, found = ratings
+    names = np.char.mod("u%03d", users)
+    model = MatrixFactorization(4, max_iter=3).fit((names, items, found))
+    strings = names.astype(np.dtypes.StringDType())
+    other = MatrixFactorization(4, max_iter=3).fit((strings, items, found))
+    assert np.array_equal(other.user_factors_, model.user_factors_) and other.user_ids_.tolist() == model.user_ids_.tolist()
+    assert np.array_equal(other.predict_pairs(strings, items), model.predict_pairs(names, items))
+
+
 def test_large_numbers_of_either_kind_are_told_apart(ratings, tmp_path):
     users, items, found = ratings
     far = users.astype(np.uint64) * np.uint64(3) + np.uint64(2**60 + 1)
@@ -305,6 +362,19 @@ def test_one_long_id_is_long_by_itself():
     assert most < 200e6
 
 
+def test_a_model_with_one_long_id_is_asked_without_making_all_as_long(tmp_path):
+    people = np.array([f"u{one:03}" for one in range(300)] + ["x" * 20_000], dtype=object)
+    users, items = np.repeat(people, 7), np.tile(np.arange(7), 301)
+    model = MatrixFactorization(2, max_iter=1).fit((users, items, np.ones(len(users))))
+    model.save(tmp_path / "model")
+    for one in (model, MatrixFactorization.load(tmp_path / "model")):
+        assert one.user_ids_.dtype == object and set(one.user_ids_) == set(people)
+        for asked in (people[[3, 300]], people[[3, 300]].astype(str)):
+            assert np.array_equal(one.predict_pairs(asked, [1, 2]), model.predict_pairs(asked, [1, 2]))
+        assert one.recommend("x" * 20_000, 2)[0].shape == (2,)
+        assert one.similar_users("u003", 300)[0].shape == (300,)
+
+
 def test_what_is_left_out_is_any_collection(ratings):
     users, items, found = ratings
     names = np.char.mod("i%02d", items)
@@ -338,6 +408,29 @@ def test_a_fit_that_fails_leaves_what_there_was(clicks, documents, tmp_path):
     assert not hasattr(unfitted, "n_features_in_")
 
 
+def test_ctrl_c_before_training_leaves_what_there_was(clicks, monkeypatch):
+    from megagrid import _input
+
+    X, y = clicks
+    model = SparseLogisticRegression().fit(X, y)
+    before = model.predict(X)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_input, "sample_weights", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :20], np.array(["a", "b", "c"])[np.arange(600) % 3])
+    assert model.classes_.tolist() == [0, 1] and np.array_equal(model.predict(X), before)
+    # Where the new model is half there, neither is.
+    monkeypatch.undo()
+    monkeypatch.setattr(SparseLogisticRegression, "_keep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :20], y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
 def test_features_of_one_name_have_no_model_directory(tmp_path):
     pandas = pytest.importorskip("pandas")
     X = pandas.DataFrame(np.random.default_rng(2).normal(size=(60, 3)), columns=["a", "b", "b"])
@@ -358,10 +451,43 @@ def test_what_the_machine_has_no_memory_for_is_refused_before_it_is_taken():
         MatrixFactorization(4096).fit(wide)
 
 
-def test_labels_without_a_value_are_refused():
-    y = np.array([np.nan, 0, 1, 1, 0, 1], dtype=object)
+@pytest.mark.parametrize("missing", [np.nan, None, pd.NA, pd.NaT])
+def test_labels_without_a_value_are_refused(missing):
+    y = np.array([missing, 0, 1, 1, 0, 1], dtype=object)
     with pytest.raises(ValueError, match="contains NaN"):
         SparseLogisticRegression().fit(np.ones((6, 2)), y)
+
+
+def test_what_pandas_lacks_is_nan(clicks):
+    X = pd.DataFrame({"a": pd.array([1, None, 3, 4], dtype="Int64"), "b": [1.0, 2.0, 3.0, 0.5]})
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        SparseLogisticRegression().fit(X, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="Input ratings contains NaN"):
+        MatrixFactorization(2).fit(([1, 2, 3, 4], [1, 2, 3, 4], X["a"]))
+    whole = X.fillna(2)
+    plain = SparseLogisticRegression(l1=0.01).fit(whole.astype(float), [0, 1, 0, 1])
+    assert np.array_equal(SparseLogisticRegression(l1=0.01).fit(whole, [0, 1, 0, 1]).coef_, plain.coef_)
+
+
+@pytest.mark.parametrize("y", [np.array([b"a", b"b"] * 3), np.arange(6).astype("datetime64[D]"), np.array([Decimal(1), Decimal(2)] * 3)])
+def test_classes_that_no_model_directory_holds_are_refused(y):
+    with pytest.raises(TypeError, match="expected numbers or texts"):
+        SparseLogisticRegression().fit(np.ones((6, 2)), y)
+
+
+def test_classes_of_objects_are_saved(clicks, tmp_path):
+    X, y = clicks
+    model = SparseLogisticRegression(class_weight={3: 2.0}).fit(X, np.array([np.int64(3), np.int64(5)], dtype=object)[y])
+    model.save(tmp_path / "model")
+    again = SparseLogisticRegression.load(tmp_path / "model")
+    assert again.classes_.tolist() == [3, 5] and np.array_equal(again.predict(X), model.predict(X).astype(int))
+
+
+def test_names_of_classes_with_underscores_are_texts(tmp_path):
+    path = tmp_path / "months.svm"
+    path.write_text("".join(f"2024_0{1 + row % 2} {row % 2}:1 3:{row % 3}\n" for row in range(30)))
+    model = SparseLogisticRegression(l1=0.1).fit(path)
+    assert model.classes_.tolist() == ["2024_01", "2024_02"] and model.predict(path)[0] == "2024_01"
 
 
 def test_a_holdout_that_keeps_nothing_is_refused():
@@ -427,6 +553,8 @@ def test_bad_classes_and_weights_are_refused(clicks):
     ]:
         with pytest.raises(ValueError, match=text):
             model.fit(X, y, sample_weight=weights)
+    with pytest.raises(TypeError, match="class_weight is \\[1, 2\\]"):
+        SparseLogisticRegression(class_weight=[1, 2]).fit(X, y)
     for weights in ({7: 1.0}, {1: -1.0}, {1: np.nan}, {1: "much"}, "balance"):
         with pytest.raises(ValueError, match="class_weight"):
             SparseLogisticRegression(class_weight=weights).fit(X, y)
@@ -457,6 +585,9 @@ def test_bad_ratings_are_refused(ratings):
         model.recommend("ann")
     with pytest.raises(ValueError, match="inconsistent"):
         model.predict_pairs([1, 2], [3])
+    for score in (model.score, model.fit):
+        with pytest.raises(ValueError, match="inconsistent|expected one id for each"):
+            score((users, items, found[:1]))
 
 
 def test_negative_counts_are_refused(documents):
@@ -532,6 +663,13 @@ def test_options_out_of_range_are_named_as_python_has_them(clicks, documents, ra
     ]:
         with pytest.raises(ValueError, match=text):
             estimator.fit(*data)
+    # Options without a parameter of their own, too.
+    with pytest.raises(ValueError, match="(^|\\s)min_documents(?!-)") as refused:
+        TopicModel(2).fit(__file__, format="text", min_documents=-1)
+    assert "--" not in str(refused.value)
+    assert SparseLogisticRegression(l1=np.array(1.0)).fit(*clicks).report_["config"]["l1"] == [1.0]
+    with pytest.raises(TypeError, match="l1 is \\[\\], expected a number"):
+        SparseLogisticRegression(l1=[]).fit(*clicks)
     with pytest.raises(TypeError, match="n_factors is None|n_factors is \\{\\}"):
         MatrixFactorization(n_factors={}).fit(ratings)
 

@@ -158,7 +158,7 @@ def test_people_unseen_get_the_rows_of_a_ridge_regression(ratings):
         plain.fold_in((["x"], [999], [4.0]))
 
 
-def test_all_users_get_what_each_gets(ratings, tmp_path):
+def test_all_users_get_what_each_gets(ratings, tmp_path, monkeypatch):
     users, items, found = ratings
     model = MatrixFactorization(4, max_iter=10).fit(ratings)
     assert model.range_ == (found.min(), found.max())
@@ -179,6 +179,17 @@ def test_all_users_get_what_each_gets(ratings, tmp_path):
     model.save(tmp_path / "model")
     again = pickle.loads(pickle.dumps(MatrixFactorization.load(tmp_path / "model")))
     assert again.range_ == model.range_ and np.array_equal(again.recommend(n=3)[0], model.recommend(n=3)[0])
+    # Users are asked for some at a time, fewer where much is left out.
+    everything = [model.recommend(n=70, exclude=ratings, without=range(9)), model.similar_items(n=5), model.recommend([7, 7, 3], 4)]
+    people = np.where(users % 3 == 0, users, 500), items, found
+    placed = model.fold_in(people)
+    for name, few in (("_USERS", 7), ("_PAIRS", 50), ("_PEOPLE", 3)):
+        monkeypatch.setattr(f"megagrid._factors.{name}", few)
+    again = [model.recommend(n=70, exclude=ratings, without=range(9)), model.similar_items(n=5), model.recommend([7, 7, 3], 4)]
+    for one, other in zip(everything, again):
+        assert np.array_equal(one[0], other[0]) and np.array_equal(one[1], other[1], equal_nan=True)
+    other = model.fold_in(people)
+    assert np.array_equal(other.user_factors_, placed.user_factors_) and np.array_equal(other.user_biases_, placed.user_biases_)
     for users, error in (([3, 999], "user 999 is not among"), (["a"], "users are")):
         with pytest.raises((ValueError, TypeError), match=error):
             model.recommend(users)
@@ -317,6 +328,49 @@ def test_models_are_saved_and_loaded(clicks, documents, ratings, tmp_path):
             type(model).load(directory)
     with pytest.raises(ValueError, match="a model of kind lda, expected mf"):
         MatrixFactorization.load(tmp_path / "again TopicModel")
+
+
+def test_parameters_of_a_loaded_model_are_those_of_the_fit(clicks, tmp_path):
+    from sklearn.datasets import dump_svmlight_file
+
+    X, y = clicks
+    path = tmp_path / "clicks.svm"
+    dump_svmlight_file(X, np.where(y > 0, 7, 3), str(path))
+    names = np.array(["no", "yes"])[y]
+    for at, (weights, data) in enumerate(
+        [({"yes": 3.0}, (X, names)), ("balanced", (X, names)), (None, (X, names)), ({7: 3.0, 3: 0.5}, (path,)), ({7: 2.0}, (X, np.where(y > 0, 7, 3)))]
+    ):
+        model = SparseLogisticRegression(class_weight=weights, random_state=at or None).fit(*data)
+        model.save(tmp_path / f"model {at}")
+        again = SparseLogisticRegression.load(tmp_path / f"model {at}")
+        assert again.class_weight == weights and again.random_state == (at if at > 1 else None)
+        again.save(tmp_path / f"again {at}")
+        assert SparseLogisticRegression.load(tmp_path / f"again {at}").class_weight == weights
+        # The model of a path knows all its features.
+        assert np.array_equal(again.fit(*data).coef_, model.coef_)
+
+
+def test_new_documents_in_a_file_are_read_as_those_of_the_fit(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    posts, new = tmp_path / "posts.txt", tmp_path / "new.jsonl"
+    posts.write_text("sea ship sail\nbread salt rye\n" * 20)
+    records = [("a", "sea"), ("a", "ship"), ("b", "salt"), ("b", "rye"), ("b", "unknown")]
+    new.write_text("".join(json.dumps({"document": document, "word": word, "count": 1}) + "\n" for document, word in records))
+    model = TopicModel(2, alpha=0.1, max_iter=20).fit(posts, format="text")
+    plain = tmp_path / "new.txt"
+    plain.write_text("sea ship\nsalt rye\n")
+    assert np.array_equal(model.transform(new), model.transform(plain))
+    table = tmp_path / "counts.csv"
+    rows = [(1 + at % 3, word, f"d{at}") for at in range(20) for word in (("sea", "ship") if at % 2 else ("rye", "salt"))]
+    table.write_text("".join(f"{count},{word},{document}\n" for count, word, document in rows))
+    model = TopicModel(2, alpha=0.1, max_iter=20).fit(table, columns="document=3,word=2,count=1")
+    counts = pandas.DataFrame(rows, columns=["count", "word", "document"])
+    counts = counts.pivot_table(index="document", columns="word", values="count", fill_value=0, sort=False).astype(int)
+    model.save(tmp_path / "model")
+    for one in (model, TopicModel.load(tmp_path / "model")):
+        found = one.transform(table)
+        assert found.shape == (20, 2) and sorted(found.argmax(axis=1)) == [0] * 10 + [1] * 10
+        assert np.allclose(found, one.transform(counts[one.feature_names_in_]))
 
 
 def test_models_are_pickled(clicks, documents, ratings, tmp_path):

@@ -159,6 +159,24 @@ def test_an_iteration_that_takes_long_ends_on_its_own(interruptible):
     assert model.user_factors_.shape[1] == 1024
 
 
+def test_answers_for_many_end_with_ctrl_c(ratings, interruptible, monkeypatch):
+    model = MatrixFactorization(4, max_iter=2).fit(ratings)
+    model.recommend(0)
+    answers, asked = model._answers, []
+
+    class Interrupting:
+        def recommend(self, *question):
+            asked.append(question)
+            os.kill(os.getpid(), signal.SIGINT)
+            return answers.recommend(*question)
+
+    model._answers = Interrupting()
+    monkeypatch.setattr("megagrid._factors._USERS", 10)
+    with pytest.raises(KeyboardInterrupt):
+        model.recommend()
+    assert len(asked) == 1
+
+
 def test_other_threads_run_while_one_fits(ratings):
     turns, done = [0], threading.Event()
 

@@ -7,8 +7,9 @@ import threading
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from megagrid import ImplicitALS, MatrixFactorization, SparseLogisticRegression, TopicModel
+from megagrid import ImplicitALS, MatrixFactorization, SparseLogisticRegression, TopicModel, _megagrid
 
 
 def test_a_tuned_fit_is_one_that_has_the_setting_from_the_beginning(ratings):
@@ -83,7 +84,7 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
-def test_an_interrupt_of_a_search_leaves_nothing_and_one_of_the_run_its_model(ratings, interruptible):
+def test_an_interrupt_of_a_search_leaves_nothing_and_one_of_the_run_its_model(ratings, interruptible, monkeypatch):
     # A search of several settings of these takes seconds.
     random = np.random.default_rng(1)
     many = random.integers(0, 20_000, 2_000_000), random.integers(0, 8000, 2_000_000), random.random(2_000_000, np.float32)
@@ -104,6 +105,21 @@ def test_an_interrupt_of_a_search_leaves_nothing_and_one_of_the_run_its_model(ra
         assert not hasattr(model, "report_") and not hasattr(model, "user_factors_")
         with pytest.raises(Exception, match="not fitted"):
             model.predict_pairs([0], [0])
+
+    counts = sp.csr_array((random.random((20_000, 500)) < 0.05).astype(int))
+    topics = TopicModel(3, max_iter=2).fit(counts[:50, :20])
+    topics.set_params(n_components=500, max_iter=10**9, tune={"sampler": ["dense", "sparse", "mh"]})
+    begin = _megagrid.topics
+
+    def begin_and_interrupt(*given):
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        return begin(*given)
+
+    monkeypatch.setattr(_megagrid, "topics", begin_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        topics.fit(counts)
+    for name in ("report_", "components_", "_topics", "_n_features_out"):
+        assert not hasattr(topics, name)
 
     def interrupt(one):
         if one["iteration"] == 13:

@@ -121,7 +121,7 @@ fn every_command_has_help_with_an_example() {
         ("similar", &["--number", "--names", "--all", "--users", "--output", "--json"]),
         ("predict", &["--output", "--quality", "--no-clip", "--json"]),
         ("top", &["--number", "--json"]),
-        ("topics", &["--number", "--documents", "--output", "--json"]),
+        ("topics", &["--number", "--documents", "--columns", "--output", "--json"]),
         ("serve", &["--bind", "--port", "--token-file", "--concurrency", "--watch", "--max-age", "--watch-every"]),
         ("completions", &["bash", "zsh", "fish"]),
         ("man", &["<DIRECTORY>"]),

@@ -183,6 +183,35 @@ fn topics_are_found_of_bigrams_too() {
     assert_eq!(found.lines().count(), 1, "{found}");
 }
 
+/// A table of new documents has its columns where that of the corpus had them, or where it is said.
+#[test]
+fn new_documents_have_the_columns_of_the_corpus() {
+    let place = Place::new();
+    let line = |at: usize, word: &str| format!("2,{word},d{at}\n");
+    let of = |at: usize| if at % 2 == 0 { ["sea", "ship"] } else { ["rye", "salt"] };
+    let counts: String = (0..20).flat_map(|at| of(at).map(|word| line(at, word))).collect();
+    let (table, other) = (place.file("counts.csv", &counts), place.file("other.csv", "d1,rye,2\nd1,salt,1\n"));
+    let model = place.name("model");
+    done(&[
+        "lda",
+        &table,
+        "--columns",
+        "document=3,word=2,count=1",
+        "-k",
+        "2",
+        "--iterations",
+        "20",
+        "--model",
+        &model,
+        "-q",
+    ]);
+    let found = done(&["topics", &model, "--documents", &table, "--json", "-"]);
+    assert!(found.lines().count() == 20 && found.contains("\"d19\""), "{found}");
+    let columns = ["--columns", "document=1,word=2,count=3"];
+    let found = done(&[&["topics", &model, "--documents", &other, "--json", "-"], &columns[..]].concat());
+    assert!(found.lines().count() == 1 && found.contains("\"d1\""), "{found}");
+}
+
 /// Lines of two or three words are documents where the corpus was text, and not edges or counts.
 #[test]
 fn short_lines_are_documents_where_the_corpus_was_text() {

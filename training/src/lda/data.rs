@@ -6,11 +6,12 @@ use std::sync::Arc;
 use megagrid_algorithms::lda::Tokens;
 use megagrid_datasets::cache::Cache;
 use megagrid_datasets::{
-    Corpus, Dataset, Dictionary, Edges, Format, Layout, Names, Prepared, StopWords, Tokenizer, WordFilter,
-    read_corpus_with,
+    Corpus, Dataset, Dictionary, Edges, Format, Layout, Names, Prepared, Roles, StopWords, Tokenizer, WordFilter,
+    is_pipe, read_corpus_with,
 };
 use megagrid_partition::{EdgeList, EdgeSource, Side};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::start::Start;
 use crate::Error;
@@ -133,6 +134,35 @@ pub fn format_of_new(trained: Option<Format>, path: &Path) -> Option<Format> {
     let says = |format| matches!(format, BagOfWords | Cache | JsonLines | LdaC | MatrixMarket | Parquet);
     let is_text = trained == Some(Format::Text) && !Format::detect(path).is_ok_and(says);
     is_text.then_some(Format::Text)
+}
+
+/// Returns how new documents are laid out, as far as that is not stated: as those of the run with this configuration were, unless the file
+/// says itself what it is.
+#[must_use]
+pub fn layout_of_new(config: &Value, path: &Path, stated: Layout) -> Layout {
+    let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
+    let format = stated.format.or_else(|| format_of_new(text("format").parse().ok(), path));
+    let trained: Roles = text("columns").parse().unwrap_or_default();
+    if !stated.roles.is_empty() || trained.is_empty() {
+        return Layout { format, ..stated };
+    }
+    // What a pipe has is not looked at twice.
+    let found = format.or_else(|| if is_pipe(path) { None } else { Format::detect(path).ok() });
+    let has_columns = match found {
+        // Keys have no numbers.
+        Some(Format::JsonLines) => !has_numbers(&trained),
+        Some(Format::BagOfWords | Format::Cache | Format::LdaC | Format::MatrixMarket) => false,
+        Some(Format::Counts | Format::Parquet) => true,
+        // Text of any look is a table where columns are named.
+        _ => format.is_none(),
+    };
+    let roles = if has_columns { trained } else { stated.roles };
+    Layout { format, roles, ..stated }
+}
+
+/// Tells whether a column is called by its number.
+fn has_numbers(roles: &Roles) -> bool {
+    roles.to_string().split(',').any(|one| one.rsplit('=').next().is_some_and(|column| column.parse::<usize>().is_ok()))
 }
 
 /// Documents and their words.
@@ -300,5 +330,53 @@ impl Data for Documents {
 
     fn release(&mut self) {
         self.edges = no_edges();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// A table is read by the columns of the corpus; what says itself what it is, and what is stated, is read as that.
+    #[test]
+    fn new_documents_are_laid_out_as_the_corpus_unless_they_say_how() {
+        let place = tempfile::tempdir().unwrap();
+        let files = [
+            ("new.csv", "2,sea,d1\n1,ship,d2\n"),
+            ("new.jsonl", "{\"text\": \"sea ship\"}\n"),
+            ("docword.new.txt", "1\n2\n1\n1 1 3\n"),
+            ("new.ldac", "1 0:2\n"),
+            ("new.mtx", "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 1\n"),
+            ("new.txt", "sea ship\n"),
+        ];
+        files.iter().for_each(|(name, text)| fs::write(place.path().join(name), text).unwrap());
+        let layout = |config: &Value, name: &str, stated| layout_of_new(config, &place.path().join(name), stated);
+        let columns: Roles = "document=3,word=2,count=1".parse().unwrap();
+        let counts = json!({ "format": "counts", "columns": columns.to_string() });
+        for (name, has_columns) in [
+            ("new.csv", true),
+            ("new.jsonl", false),
+            ("docword.new.txt", false),
+            ("new.ldac", false),
+            ("new.mtx", false),
+        ] {
+            let found = layout(&counts, name, Layout::default());
+            let roles = if has_columns { columns.clone() } else { Roles::default() };
+            assert_eq!((found.format, found.roles), (None, roles), "{name}");
+        }
+        let keys = json!({ "format": "jsonl", "columns": "document=page,word=term" });
+        assert!(["new.csv", "new.jsonl"].iter().all(|name| !layout(&keys, name, Layout::default()).roles.is_empty()));
+        let others: Roles = "word=1".parse().unwrap();
+        let stated = Layout { roles: others.clone(), ..Layout::default() };
+        assert_eq!(layout(&counts, "new.csv", stated).roles, others);
+        let text = layout(&counts, "new.txt", Some(Format::Text).into());
+        assert_eq!((text.format, text.roles), (Some(Format::Text), Roles::default()));
+        let posts = json!({ "format": "text" });
+        assert_eq!(layout(&posts, "new.txt", Layout::default()).format, Some(Format::Text));
+        assert_eq!(layout(&posts, "new.jsonl", Layout::default()).format, None);
     }
 }

@@ -7,7 +7,7 @@ mod options;
 mod start;
 mod trainer;
 
-pub use data::{CorpusOptions, Documents, NewDocuments, format_of_new};
+pub use data::{CorpusOptions, Documents, NewDocuments, format_of_new, layout_of_new};
 pub use model::{Asked, Found, TopicModel, listing};
 pub use options::{Alpha, PriorChoice, Sampler, TopicOptions};
 pub use trainer::TopicModels;

@@ -1,0 +1,98 @@
+"""Ids of users, items and vertices: whole numbers or texts."""
+
+import re
+from numbers import Integral
+
+import numpy as np
+
+from . import _input
+
+
+def coded(ids, name, length):
+    """Number ids in their order; return the numbers, and the ids."""
+    ids = np.asarray(ids)
+    if ids.ndim != 1 or len(ids) != length:
+        raise ValueError(f"{name} have the shape {ids.shape}, expected one id for each of {length} ratings")
+    if ids.dtype.kind not in "iubUSOT":
+        raise TypeError(f"{name} are {ids.dtype}, expected whole numbers or texts")
+    if ids.dtype.kind in "OT":
+        ids = ids.astype(object)
+        whole = _whole_objects(ids)
+        if whole is None:
+            return _coded_objects(ids, name)
+        ids = whole
+    if ids.dtype.kind == "b":
+        # As a model's directory has them.
+        ids = ids.astype(np.int64)
+    if ids.dtype.kind == "u" and length and ids.max() < 2**63:
+        ids = ids.astype(np.int64)
+    if length and ids.dtype.kind in "iu" and 0 <= ids.min() and ids.max() < 4 * length + 1024:
+        # Numbers without large gaps are counted, which sorts nothing.
+        occurs = np.zeros(int(ids.max()) + 1, dtype=bool)
+        occurs[ids] = True
+        known = np.flatnonzero(occurs)
+        if len(known) == len(occurs):
+            return np.ascontiguousarray(ids, dtype=np.int64 if ids.dtype.itemsize > 4 else np.int32), known
+        return (np.cumsum(occurs, dtype=np.int32) - 1)[ids], known
+    known, numbers = np.unique(ids, return_inverse=True)
+    return numbers.astype(np.int64, copy=False), known
+
+
+def _coded_objects(ids, name):
+    """Number objects by their texts, as `coded` does; the longest of them does not make all as long."""
+    texts, numbers = {}, np.empty(len(ids), dtype=np.int64)
+    for at, one in enumerate(ids):
+        if not isinstance(one, str):
+            if _input.is_missing(one):
+                raise ValueError(f"{name} have none at place {at}, but {one!r}; leave out what has no id")
+            one = str(one)
+        numbers[at] = texts.setdefault(one, len(texts))
+    known = sorted(texts)
+    place = np.empty(len(known), dtype=np.int64)
+    place[[texts[text] for text in known]] = np.arange(len(known))
+    return place[numbers], _texts(known)
+
+
+def of_objects(ids, are_numbers):
+    """Return objects as ids that are looked for, among numbers or texts."""
+    whole = _whole_objects(ids) if are_numbers else None
+    return _texts([str(one) for one in ids.flat]).reshape(ids.shape) if whole is None else whole
+
+
+def _whole_objects(ids):
+    """Return objects that all are whole numbers as such; None if others are among them, or no type has them all."""
+    if not all(isinstance(one, Integral) and not isinstance(one, bool) for one in ids.flat):
+        return None
+    least, most = min(ids.flat, default=0), max(ids.flat, default=0)
+    if -(2**63) <= least and most < 2**63:
+        return ids.astype(np.int64)
+    return ids.astype(np.uint64) if 0 <= least and most < 2**64 else None
+
+
+def _texts(texts):
+    """Make an array of texts; of objects, where in another all would be as long as one that is much longer."""
+    longest, total = max(map(len, texts), default=0), sum(map(len, texts))
+    return np.array(texts, dtype=object if longest * len(texts) > 4 * total + 4096 else str)
+
+
+def ids_of(names):
+    """Make an array of names, numbers of 64 bits where all are numbers."""
+    if isinstance(names, list):
+        return _texts(names)
+    ids = np.asarray(names)
+    return ids.astype(np.int64) if ids.dtype.kind == "u" and (len(ids) == 0 or ids.max() < 2**63) else ids
+
+
+def names_of(ids):
+    """Return the names by which a model's directory has ids."""
+    if ids.dtype.kind in "iub" and (len(ids) == 0 or ids.min() >= 0):
+        return ids.astype(np.uint64)
+    return [str(one) for one in ids]
+
+
+def whole_of_names(names):
+    """Return names as the numbers that they were, unless others have joined them."""
+    if not isinstance(names, list) or not all(re.fullmatch("0|-?[1-9][0-9]{0,18}", name) for name in names):
+        return names
+    numbers = _whole_objects(np.array([int(name) for name in names], dtype=object))
+    return names if numbers is None else numbers
