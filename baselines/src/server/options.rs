@@ -178,8 +178,8 @@ pub struct ServerOptions {
     pub server: usize,
     /// How many servers there are.
     pub servers: usize,
-    /// Partitions of the keys ([`Options::partitions`]): as many servers are on its machine, and its thread on the node
-    /// of memory that follows from that.
+    /// Partitions of the keys ([`Options::partitions`]): its machine has a server for each, and which of them this is decides the node
+    /// of memory that its thread is on.
     pub partitions: usize,
     /// How many client processes there are.
     pub clients: usize,

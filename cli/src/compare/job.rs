@@ -13,7 +13,6 @@ use megagrid_training::mf::{FactorOptions, Factorization, Gradient, Optimizer, R
 use megagrid_training::pagerank::{Links, Ranking};
 use megagrid_training::{Consistency, Job};
 
-use super::first_given;
 use crate::entry::{Args, Trains};
 use crate::failure::usage;
 
@@ -94,6 +93,11 @@ impl<A: Trains> Args<A> {
         }
         Ok(megagrid_datasets::files(input).map(drop)?)
     }
+}
+
+/// Returns the first option that is given.
+pub fn first_given<const N: usize>(options: [(&'static str, bool); N]) -> Option<&'static str> {
+    options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
 }
 
 /// Why baselines do not run a job whose clocks have a length of their own.

@@ -28,7 +28,7 @@ use crate::output;
 use crate::report::{self, Subject, Table};
 use crate::train;
 use conditions::{Conditions, Gathering};
-use job::Comparable;
+use job::{Comparable, first_given};
 use network::Rate;
 use rounds::Rounds;
 use systems::{System, Systems};
@@ -267,11 +267,6 @@ fn systems_of<A: Comparable>(training: &entry::Args<A>, options: &Options) -> an
         System::Baseline(system) => A::runs_on(training, system),
         System::GeePs => A::runs_on_geeps(training),
     })
-}
-
-/// Returns the first option that is given.
-fn first_given<const N: usize>(options: [(&'static str, bool); N]) -> Option<&'static str> {
-    options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
 }
 
 /// Checks that options say something of the systems that are compared.

@@ -35,11 +35,11 @@ impl Plan {
         let layers = layers(body, input.edges)?;
         let weights = [0, 1].map(|side| Weights::new((0..input.rows[side]).map(|row| input.degrees[side](row))));
         let bounds = [Side::Left, Side::Right].map(|side| batch_bounds(&weights[side as usize], body, side));
-        let division = Division::new(&stages, input, (&weights, &bounds), layers)?;
-        let shapes = division.shapes(&stages, input, (&weights, bounds), layers);
+        let assignment = Assignment::new(&stages, input, (&weights, &bounds), layers)?;
+        let shapes = assignment.shapes(&stages, input, (&weights, bounds), layers);
         let adds_left = stages.iter().any(|stage| stage.kind.mode(Side::Left) == Some(Mode::Add));
         let square = input.square.then_some(adds_left);
-        let Division { schedules, columns, grouped, whole, .. } = division;
+        let Assignment { schedules, columns, grouped, whole, .. } = assignment;
         let threads = input.workers / input.processes.count;
         let placement = Placement::new(columns, [&shapes[0], &shapes[1]], threads, square);
         let [left, right] = shapes;
@@ -93,7 +93,7 @@ impl Plan {
 }
 
 /// Who runs which edges, before shards are cut: the schedule of each stage, and the columns of processes.
-struct Division {
+struct Assignment {
     schedules: Vec<Option<Schedule>>,
     columns: Columns,
     /// Whether vertices of both sides may be cut.
@@ -104,7 +104,7 @@ struct Division {
     whole: bool,
 }
 
-impl Division {
+impl Assignment {
     fn new(
         stages: &[StageInfo],
         input: &Input<'_>,

@@ -70,11 +70,9 @@ impl<C: Client> Kernel for Iteration<'_, C> {
         let edges = corpus.parts[*number].clone();
         let (first_document, first_token) = (corpus.documents[*number].start, corpus.offsets[edges.start]);
         let (mut word, mut delta) = (vec![0.0; documents.width()], vec![0.0; documents.width()]);
-        for (clock, part) in
-            workers::parts(edges.len(), corpus.config.clocks as usize, |at| at as u64).iter().enumerate()
-        {
+        for (clock, part) in (0..).zip(workers::parts(edges.len(), corpus.config.clocks as usize, |at| at as u64)) {
             client.read(tables.totals, 0, &mut topics.totals)?;
-            let seed = corpus.seed(*number, clock as u64, iteration);
+            let seed = corpus.seed(*number, clock, iteration);
             let mut cx: Context<'_, Lda<Dense>> = Context { worker: drawing, global: topics, iteration, seed };
             for edge in edges.start + part.start..edges.start + part.end {
                 let id = corpus.edges.right[edge] as usize;
