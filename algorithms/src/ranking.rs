@@ -111,7 +111,7 @@ pub struct Sums {
 pub const METRICS: [&str; 5] = ["recall", "ndcg", "map", "mrr", "hit_rate"];
 
 impl Sums {
-    /// Takes in a user's first items, best first, of whom these are `relevant`.
+    /// Takes in a user's first items, best first, of which these are `relevant`.
     fn add(&mut self, best: &[u32], relevant: &[u32], k: usize) {
         let most = k.min(relevant.len());
         let gain = |place: usize| 1.0 / (place as f64 + 1.0).log2();

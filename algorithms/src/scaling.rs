@@ -2,7 +2,7 @@
 
 use megagrid_partition::SplitMix;
 
-/// Steps of Lanczos' method: with at most so many points the result is exact.
+/// Steps of Lanczos' method: with no more points than that the result is exact.
 const STEPS: usize = 80;
 
 /// Returns a place for each of `len` points whose distances are given, `[len * len]`: the two directions in which the places vary the most. Signs are

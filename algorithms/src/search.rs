@@ -54,7 +54,7 @@ fn length(row: &[f32]) -> f32 {
 }
 
 impl Index {
-    /// Takes `len` rows, of whom `fill` writes each into `dims` items, twice.
+    /// Takes `len` rows, of which `fill` writes each into `dims` items, twice.
     #[must_use]
     pub fn new(dims: usize, len: usize, mut fill: impl FnMut(usize, &mut [f32])) -> Self {
         let mut row = vec![0.0; dims];

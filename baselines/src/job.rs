@@ -11,9 +11,9 @@ use megagrid_partition::{EdgeList, EdgeSource, Side, windows};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::crew::Spent;
 use crate::processes::{Crew, Processes};
 use crate::server::Gather;
+use crate::workers::Spent;
 
 /// A system that Megagrid is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,6 +62,12 @@ impl System {
             Self::GasFaithful => Some("grid"),
             _ => None,
         }
+    }
+
+    /// Tells whether it can place edges as `cut` says: one that `keeps` all edges of a left vertex together, as they change it, takes
+    /// [`KEEPS_LEFT`] only.
+    pub fn takes(self, cut: Option<&str>, keeps: &[Self]) -> bool {
+        !keeps.contains(&self) || cut.is_none_or(|cut| cut == KEEPS_LEFT)
     }
 }
 
@@ -126,7 +132,7 @@ impl Run {
 
     /// Checks that nobody asks a system to cut left vertices which it `keeps`, as their edges change them.
     pub(crate) fn check_cut(&self, system: System, keeps: &[System]) -> Result<(), Error> {
-        if keeps.contains(&system) && self.cut.is_some_and(|cut| cut != KEEPS_LEFT) {
+        if !system.takes(self.cut, keeps) {
             return Err(Error::Unsupported {
                 system: system.name(),
                 what: "a cut of samples or documents, which their edges change",

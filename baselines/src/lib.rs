@@ -4,7 +4,6 @@
 #![forbid(unsafe_code)]
 
 pub mod apps;
-mod crew;
 mod error;
 mod gas;
 mod job;
@@ -14,8 +13,9 @@ mod processes;
 mod rows;
 pub mod server;
 mod store;
+mod workers;
 
-pub use crew::Spent;
 pub use error::Error;
 pub use job::{Epoch, Finish, KEEPS_LEFT, Report, Run, System, list_by};
 pub use processes::{Peers, Processes};
+pub use workers::Spent;

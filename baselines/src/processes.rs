@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use bincode::Options as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -67,7 +68,7 @@ impl Processes {
         self.0.as_ref().map_or(1, |peers| peers.processes())
     }
 
-    /// Returns what falls to this process of so many things.
+    /// Returns what falls to this process of `len` things.
     pub(crate) fn part(&self, len: usize) -> Range<usize> {
         len * self.number() / self.count()..len * (self.number() + 1) / self.count()
     }
@@ -80,9 +81,10 @@ impl Processes {
     /// Gives every process what all have, in the order of their numbers.
     pub(crate) fn gather<T: Serialize + DeserializeOwned>(&self, mine: T) -> Result<Vec<T>, Error> {
         let Some(peers) = &self.0 else { return Ok(vec![mine]) };
-        let nonsense = |error: bincode::Error| Error::Peers(format!("a message of another process: {error}"));
-        let all = peers.all_gather(bincode::serialize(&mine).map_err(nonsense)?).map_err(Error::Peers)?;
-        all.iter().map(|bytes| bincode::deserialize(bytes).map_err(nonsense)).collect()
+        let mut bytes = Vec::new();
+        put(&mine, &mut bytes)?;
+        let all = peers.all_gather(bytes).map_err(Error::Peers)?;
+        all.iter().map(|bytes| take(&mut &bytes[..])).collect()
     }
 
     /// Gives every process its part; returns what all have for this one.
@@ -96,6 +98,18 @@ impl Processes {
     pub(crate) fn sum(&self, mine: f64) -> Result<f64, Error> {
         Ok(self.gather(mine)?.into_iter().sum())
     }
+}
+
+/// Writes something for another process.
+pub(crate) fn put(what: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
+    bincode::serialize_into(out, what).map_err(|error| Error::Peers(format!("a message to another process: {error}")))
+}
+
+/// Takes something off the front of what another process sent, which cannot be longer than that.
+pub(crate) fn take<T: DeserializeOwned>(front: &mut &[u8]) -> Result<T, Error> {
+    let format = bincode::options().with_fixint_encoding().allow_trailing_bytes().with_limit(front.len() as u64);
+    let read = format.deserialize_from(front);
+    read.map_err(|error| Error::Peers(format!("a message of another process: {error}")))
 }
 
 impl fmt::Debug for Processes {

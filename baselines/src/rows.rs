@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::crew::cut;
+use crate::workers::cut;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]

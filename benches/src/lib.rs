@@ -6,4 +6,5 @@ pub mod findings;
 pub mod inputs;
 pub mod loops;
 pub mod measure;
+pub mod networks;
 pub mod plot;

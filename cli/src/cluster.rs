@@ -1,11 +1,12 @@
 //! A training command as one of several processes.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-#[cfg(feature = "baselines")]
 use megagrid_baselines::Error as Server;
 use megagrid_engine::cluster::{Cluster, ClusterError, Membership, PATIENCE};
+#[cfg(feature = "baselines")]
+use megagrid_partition::parallel::lock;
 
 use crate::failure::{error_of_cluster, usage};
 
@@ -170,7 +171,7 @@ fn lost() -> i32 {
 /// Lets only one thread say why the process ends: whoever comes second waits here for the exit.
 fn last_word() -> MutexGuard<'static, ()> {
     static LAST_WORD: Mutex<()> = Mutex::new(());
-    LAST_WORD.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&LAST_WORD)
 }
 
 /// Ends the process when the one that launched it is gone, and nobody would end it with the others.

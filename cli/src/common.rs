@@ -121,7 +121,7 @@ impl Common {
 
     /// Tells whether stdout is free for a summary.
     pub fn wants_summary(&self) -> bool {
-        !self.quiet && self.json.as_deref() != Some(Path::new("-"))
+        crate::output::wants_summary(self.quiet, self.json.as_deref())
     }
 
     /// Prints a text, if stdout is free for it.

@@ -19,7 +19,7 @@ use crate::progress::{self, Progress};
 ///
 /// Memory is that of grid and vertex data with default options, on all cores; reading a text takes more for a while.
 ///
-/// With --processes it shows what every strategy of placing edges on so many processes would make of it that the training command runs
+/// With --processes it shows what every strategy of placing edges on N processes would make of it that the training command runs
 /// under, and what `--strategy auto` would take: masters and mirrors per vertex, bytes of all processes in an iteration, and how evenly
 /// edges are shared by processes and by workers. `megagrid plan COMMAND … --processes N` shows the same with options of the command.
 #[derive(Clone, Debug, clap::Args)]

@@ -19,7 +19,7 @@ use megagrid_training::input::is_same_file;
 use crate::entry::List;
 use crate::failure::{Failure, usage};
 use crate::interrupt;
-use crate::spares;
+use crate::overwriting;
 use crate::train;
 use job::{Ended, Job};
 use ssh::Hosts;
@@ -105,7 +105,7 @@ impl Training {
         }
         let whole = std::iter::once(OsStr::new("megagrid")).chain(command.iter().map(OsString::as_os_str));
         let matches = parser.try_get_matches_from_mut(whole).unwrap_or_else(|error| error.exit());
-        spares::check(&parser, &matches)?;
+        overwriting::check(&parser, &matches)?;
         // What tune trains is a command of its own.
         let mut options = &matches;
         while let Some((inner, of)) = options.subcommand() {

@@ -29,6 +29,7 @@ mod kept;
 mod launch;
 mod man;
 mod output;
+mod overwriting;
 mod partition;
 mod plan;
 mod predict;
@@ -39,7 +40,6 @@ mod rows;
 #[cfg(feature = "serve")]
 mod serve;
 mod similar;
-mod spares;
 mod together;
 mod top;
 mod topics;
@@ -134,7 +134,7 @@ fn main() -> ExitCode {
 fn parsed() -> anyhow::Result<Cli> {
     let mut command = Cli::command();
     let matches = command.get_matches_mut();
-    spares::check(&command, &matches)?;
+    overwriting::check(&command, &matches)?;
     Ok(Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit()))
 }
 

@@ -7,6 +7,11 @@ use megagrid_datasets::output::replace_text;
 
 use crate::failure::Failure;
 
+/// Tells whether stdout is free for a summary, whatever is written as JSON.
+pub fn wants_summary(quiet: bool, json: Option<&Path>) -> bool {
+    !quiet && json != Some(Path::new("-"))
+}
+
 /// Writes to stdout. Unlike `println!`, it does not panic when the reader has gone.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();

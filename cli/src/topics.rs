@@ -7,7 +7,7 @@ use megagrid_datasets::{Dictionary, Format, Layout, Roles};
 use megagrid_partition::Side;
 use megagrid_training::input::parse_format;
 use megagrid_training::lda::{NewDocuments, TopicModel, layout_of_new, listing};
-use megagrid_training::model;
+use megagrid_training::model::{self, best};
 use serde_json::{Value, json};
 
 use crate::output;
@@ -103,8 +103,8 @@ fn topics(model: &TopicModel, top: &[Vec<(u32, u32)>], words: &Dictionary) -> im
 /// Describes documents by their best topics.
 fn of_documents(documents: &NewDocuments, mixtures: &[Vec<f32>], number: usize) -> impl Iterator<Item = Value> {
     (0..).zip(mixtures).map(move |(document, mixture)| {
-        let topic = |topic: usize| json!({ "topic": topic, "share": shortest(mixture[topic]) });
-        let best: Vec<Value> = best_topics(mixture, number).into_iter().map(topic).collect();
+        let topic = |(topic, share)| json!({ "topic": topic, "share": shortest(share) });
+        let best: Vec<Value> = best((0..).zip(mixture.iter().copied()), number).into_iter().map(topic).collect();
         json!({ "document": documents.names.name(document), "topics": best })
     })
 }
@@ -113,19 +113,11 @@ fn write_lines(path: &Path, objects: impl Iterator<Item = Value>) -> anyhow::Res
     output::write_text(path, &objects.map(|object| format!("{object}\n")).collect::<String>())
 }
 
-/// Returns the topics of a document with the largest shares.
-fn best_topics(mixture: &[f32], number: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..mixture.len()).collect();
-    order.sort_by(|&a, &b| mixture[b].total_cmp(&mixture[a]).then(a.cmp(&b)));
-    order.truncate(number);
-    order
-}
-
 /// Lists the best topics of each document.
 fn listed(documents: &NewDocuments, mixtures: &[Vec<f32>], number: usize) -> String {
     let line = |(document, mixture): (usize, &Vec<f32>)| {
-        let topic = |topic: usize| format!("{topic}:{:.3}", mixture[topic]);
-        let topics: Vec<String> = best_topics(mixture, number).into_iter().map(topic).collect();
+        let topic = |(topic, share): (u32, f32)| format!("{topic}:{share:.3}");
+        let topics: Vec<String> = best((0..).zip(mixture.iter().copied()), number).into_iter().map(topic).collect();
         format!("{}  {}\n", documents.names.name(document as u32), topics.join(" "))
     };
     mixtures.iter().enumerate().map(line).collect()

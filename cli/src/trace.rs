@@ -8,11 +8,12 @@ use std::cmp::Reverse;
 use std::fmt::{Debug, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use megagrid_engine::{Peers, TIMELINE, timeline_origin};
+use megagrid_partition::parallel::lock;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::registry::LookupSpan;
@@ -30,7 +31,7 @@ static THREADS: Mutex<Vec<Arc<Mutex<Gathered>>>> = Mutex::new(Vec::new());
 thread_local! {
     static GATHERED: Arc<Mutex<Gathered>> = {
         let gathered = Arc::default();
-        THREADS.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&gathered));
+        lock(&THREADS).push(Arc::clone(&gathered));
         gathered
     };
 }
@@ -78,7 +79,7 @@ pub fn layer<S: Subscriber + for<'s> LookupSpan<'s>>() -> impl Layer<S> {
 impl<S: Subscriber> Layer<S> for Recorder {
     fn on_event(&self, event: &Event<'_>, _: layer::Context<'_, S>) {
         GATHERED.with(|gathered| {
-            let gathered = &mut *gathered.lock().unwrap_or_else(PoisonError::into_inner);
+            let gathered = &mut *lock(gathered);
             if gathered.parts.len() == MAX_PARTS {
                 gathered.lost += 1;
                 return;
@@ -130,9 +131,8 @@ pub fn begin() {
 /// Writes what all processes gathered: the first one writes, and all call it.
 pub fn end(file: &Path, peers: Option<&dyn Peers>) -> anyhow::Result<()> {
     IS_ON.store(false, Ordering::Relaxed);
-    let take =
-        |thread: &Arc<Mutex<Gathered>>| std::mem::take(&mut *thread.lock().unwrap_or_else(PoisonError::into_inner));
-    let gathered: Vec<Gathered> = THREADS.lock().unwrap_or_else(PoisonError::into_inner).iter().map(take).collect();
+    let take = |thread: &Arc<Mutex<Gathered>>| std::mem::take(&mut *lock(thread));
+    let gathered: Vec<Gathered> = lock(&THREADS).iter().map(take).collect();
     let lost: usize = gathered.iter().map(|gathered| gathered.lost).sum();
     if lost > 0 {
         tracing::warn!("--trace leaves out the last {lost} parts; trace fewer iterations");

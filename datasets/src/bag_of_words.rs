@@ -114,7 +114,7 @@ pub(crate) fn read_text(input: &Input<'_>, tokenizer: Tokenizer) -> Result<Corpu
         "words",
         |text| text.parse_blank_lines(),
         |rows, line| {
-            tokenizer.each_word(line, |word| rows.count_name("word", word))?;
+            tokenizer.each_word(line, |word| rows.add_name("word", word, 1))?;
             rows.end();
             Ok(())
         },

@@ -200,8 +200,7 @@ impl Lookup {
     }
 
     /// Returns the id of a name that is an integer.
-    #[must_use]
-    pub fn find_integer(&self, name: u64) -> Option<u32> {
+    fn find_integer(&self, name: u64) -> Option<u32> {
         match &self.0 {
             Index::Integers(ids) => ids.get(&name).copied(),
             Index::Strings { .. } => self.find(&name.to_string()),

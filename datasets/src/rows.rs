@@ -64,13 +64,6 @@ impl<T> Rows<T> {
     }
 }
 
-impl Rows<u32> {
-    /// Counts a name in the row that the next [`Rows::end`] ends.
-    pub(crate) fn count_name(&mut self, field: &'static str, name: &[u8]) -> Result<(), Malformed> {
-        self.add_name(field, name, 1)
-    }
-}
-
 impl<T: AddAssign> Rows<T> {
     /// Adds to a name in the row that the next [`Rows::end`] ends.
     pub(crate) fn add_name(&mut self, field: &'static str, name: &[u8], value: T) -> Result<(), Malformed> {

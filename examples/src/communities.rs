@@ -55,7 +55,7 @@ pub fn sequence() -> Sequence<Labels, impl Stages<Labels>> {
 /// Stop when no share changes by more than this.
 pub const TOLERANCE: f32 = 1e-6;
 /// Stop after this many iterations.
-pub const MAX_ITERATIONS: u64 = 1000;
+const MAX_ITERATIONS: u64 = 1000;
 
 /// Spreads known labels, `0..num_labels` by vertex id, and returns the distributions.
 ///

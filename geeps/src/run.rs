@@ -3,16 +3,16 @@
 //! Between epochs all workers are done, and the first process measures the application on what the servers have, tells of it,
 //! and decides whether there is another one.
 
-mod crew;
-mod told;
+mod messages;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crew::{Member, moves, step};
-use told::{Arrays, Counted, Next, Told, broadcast, gather, gather_arrays, meet};
+use messages::{Arrays, Counted, Next, Told, broadcast, gather, gather_arrays, meet};
+use workers::{Member, moves, step};
 
 use crate::Error;
 use crate::apps::{Application, Measured, Place};

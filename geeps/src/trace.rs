@@ -129,8 +129,7 @@ impl Trace {
     }
 
     /// Returns the table that an access is about; none of local data.
-    #[must_use]
-    pub fn table_of(&self, what: What) -> Option<TableId> {
+    fn table_of(&self, what: What) -> Option<TableId> {
         match what {
             What::Read(rows) | What::PreUpdate(rows) => Some(self.lists[rows.0].table),
             What::Local { .. } => None,

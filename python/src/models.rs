@@ -16,7 +16,7 @@ use megagrid_training::lda::TopicModels;
 use megagrid_training::mf::{Factorization, Factors};
 use megagrid_training::model::{self, Model as _};
 use megagrid_training::pagerank::Ranking;
-use megagrid_training::text::WordOptions;
+use megagrid_training::words::WordOptions;
 use megagrid_training::{Algorithm, Error, Trained};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use megagrid_partition::parallel::lock;
 use megagrid_training::record::Record;
 use megagrid_training::tune::{TuneOptions, tune};
 use megagrid_training::{Algorithm, Error, Job, Observer, Processes, Trained, json};
@@ -34,7 +35,7 @@ struct State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {

@@ -1,4 +1,4 @@
-//! A load on a server: so many requests a second, each at its time whether those before are answered or not, and how long answers take
+//! A load on a server: requests at a steady rate, each at its time whether those before are answered or not, and how long answers take
 //! from then on.
 //!
 //! ```text

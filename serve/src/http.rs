@@ -67,7 +67,7 @@ const NO_PAGE: &str = "there is no such page; GET /openapi.json lists all";
 /// Where models are read again.
 const RELOAD: &str = "/reload";
 
-/// Returns what answers requests, whose bodies have at most so many bytes.
+/// Returns what answers requests, whose bodies have at most `body_limit` bytes.
 pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
     let html = Bytes::from(page::filled(PAGE).replace("/* explorer.js */", explorer::SCRIPT));
     Router::new()

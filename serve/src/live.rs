@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::Router;
@@ -15,6 +15,7 @@ use axum::response::Html;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::routing::get;
 use futures_util::stream::{Stream, unfold};
+use megagrid_partition::parallel::lock;
 use megagrid_training::page;
 use serde::Serialize;
 use tokio::net::TcpListener;
@@ -148,7 +149,7 @@ impl Told {
     }
 
     fn events(&self) -> MutexGuard<'_, Events> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.events)
     }
 
     /// Returns the event of a number, or the first after it that is kept.

@@ -121,11 +121,11 @@ impl Loaded {
             }
             Ranks::KIND => {
                 let (Ranks { ranked, sets }, manifest) = load(directory)?;
-                (Box::new(|_| Ok(Box::new(OfVertices::new(ranked, None).with_sets(sets)))), manifest)
+                (Box::new(|_| Ok(Box::new(OfVertices::new(ranked, None, sets)))), manifest)
             }
             Authorities::KIND => {
                 let (Authorities { hubs, authorities }, manifest) = load(directory)?;
-                (Box::new(|_| Ok(Box::new(OfVertices::new(authorities, Some(hubs))))), manifest)
+                (Box::new(|_| Ok(Box::new(OfVertices::new(authorities, Some(hubs), Vec::new())))), manifest)
             }
             other => {
                 let kinds = "mf, als, blockpg, lda, pagerank or hits";

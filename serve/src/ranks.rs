@@ -2,7 +2,6 @@
 
 use megagrid_datasets::Lookup;
 use megagrid_training::graph::Ranked;
-use megagrid_training::model::best;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -43,27 +42,11 @@ struct Rank {
 }
 
 impl OfVertices {
-    /// Takes vertices as they are ranked, and perhaps as hubs.
-    pub fn new(ranked: Ranked, hubs: Option<Ranked>) -> Self {
+    /// Takes vertices as they are ranked, perhaps as hubs, and the scores of each set of vertices to restart at, in the order of the
+    /// vertices.
+    pub fn new(ranked: Ranked, hubs: Option<Ranked>, sets: Vec<Vec<f32>>) -> Self {
         let ordered = |of: Ranked| Ordered { lookup: of.names.lookup(), of };
-        Self { ranked: ordered(ranked), hubs: hubs.map(ordered), sets: Vec::new() }
-    }
-
-    /// Takes the scores of each set of vertices to restart at, in the order of the vertices.
-    pub fn with_sets(self, sets: Vec<Vec<f32>>) -> Self {
-        Self { sets, ..self }
-    }
-
-    /// Returns the best of a set, from 1.
-    fn best_of_set(&self, set: usize, number: usize) -> Result<Vec<Scored>, Refusal> {
-        let unknown = || match self.sets.len() {
-            0 => "the model has no sets; rank with pagerank --restart-sets".to_owned(),
-            sets => format!("there is no set {set}; the model has the sets 1 to {sets}"),
-        };
-        let scores = set.checked_sub(1).and_then(|at| self.sets.get(at)).ok_or_else(|| Refusal::Bad(unknown()))?;
-        let name = |at| self.ranked.of.names.name(at).into_owned();
-        let best = best((0..).zip(scores.iter().copied()), number);
-        Ok(best.into_iter().map(|(at, score)| Scored { id: name(at), score: score.into() }).collect())
+        Self { ranked: ordered(ranked), hubs: hubs.map(ordered), sets }
     }
 
     fn order(&self, hubs: bool) -> Result<&Ordered, Refusal> {
@@ -84,10 +67,13 @@ impl Answers for OfVertices {
         if question == "top" {
             let Top { number, hubs, set } = parsed(body)?;
             let (order, number) = (self.order(hubs)?, checked_number(number)?);
-            if let Some(set) = set {
-                return Ok(json!(self.best_of_set(set, number)?));
-            }
-            let best = order.of.top(number);
+            let best = match set {
+                Some(set) => {
+                    let best = self.ranked.of.top_of_set(&self.sets, set, number);
+                    best.map_err(|error| Refusal::Bad(error.to_string()))?
+                }
+                None => order.of.top(number),
+            };
             let scored = best.into_iter().map(|one| Scored { id: one.name, score: one.score });
             return Ok(json!(scored.collect::<Vec<_>>()));
         }

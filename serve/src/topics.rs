@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use megagrid_datasets::{Dictionary, Lookup};
 use megagrid_partition::Side;
 use megagrid_training::lda::TopicModel;
+use megagrid_training::model::best;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -63,10 +64,8 @@ impl OfTopics {
             return Err(Refusal::Unknown(format!("text {} has no word that the model knows", at + 1)));
         }
         let of_text = |mixture: Vec<f32>| {
-            let mut order: Vec<usize> = (0..mixture.len()).collect();
-            order.sort_by(|&a, &b| mixture[b].total_cmp(&mixture[a]).then(a.cmp(&b)));
-            let topic = |&topic: &usize| json!({ "topic": topic, "share": mixture[topic] });
-            order.iter().take(number).map(topic).collect::<Vec<Value>>()
+            let topic = |(topic, share)| json!({ "topic": topic, "share": share });
+            best((0..).zip(mixture), number).into_iter().map(topic).collect::<Vec<Value>>()
         };
         Ok(json!(self.model.mixtures(&bags).into_iter().map(of_text).collect::<Vec<_>>()))
     }

@@ -272,23 +272,16 @@ pub fn prefetch<T>(items: *const T, bytes: usize) {
     let _ = (items, bytes);
 }
 
-/// As [`prefetch`], for memory that is written next: another processor's copy is given up at once.
+/// As [`prefetch`], for the first line of an item that is written next: another processor's copy is given up at once.
 #[inline(always)]
-pub fn prefetch_to_write<T>(items: *const T, bytes: usize) {
+pub fn prefetch_to_write<T>(item: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        const LINE: usize = 64;
-        let before = items.addr() % LINE;
-        let (first, mut at) = (items.cast::<u8>().wrapping_sub(before), 0);
-        while at < before + bytes {
-            let line = first.wrapping_add(at);
-            // SAFETY: a prefetch of any address is allowed, changes no memory, and does nothing on processors without it.
-            unsafe { std::arch::asm!("prefetchw [{0}]", in(reg) line, options(nostack, preserves_flags, readonly)) };
-            at += LINE;
-        }
+    // SAFETY: a prefetch of any address is allowed, changes no memory, and does nothing on processors without it.
+    unsafe {
+        std::arch::asm!("prefetchw [{0}]", in(reg) item, options(nostack, preserves_flags, readonly));
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    prefetch(items, bytes);
+    prefetch(item, 1);
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]

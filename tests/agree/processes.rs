@@ -49,7 +49,7 @@ impl Peers for Peer {
     }
 }
 
-/// Runs a job as so many processes; returns what each finds.
+/// Runs a job as `processes` processes; returns what each finds.
 pub fn across<T: Send>(processes: usize, run: impl Fn(Processes) -> T + Sync) -> Vec<T> {
     let state = State { brought: vec![None; processes], ..State::default() };
     let meeting = Arc::new(Meeting { state: Mutex::new(state), changed: Condvar::new() });

@@ -26,7 +26,7 @@ fn compare(place: &Place, args: &[&str]) -> (Value, String) {
     compare_by(1, place, args)
 }
 
-/// The same by so many workers.
+/// The same by `workers` workers.
 fn compare_by(workers: usize, place: &Place, args: &[&str]) -> (Value, String) {
     let (record, page, count) = (place.name("compare.json"), place.name("compare.html"), workers.to_string());
     let rest = ["--repeat", "2", "--json", &record, "--report", &page, "-w", &count];
@@ -176,7 +176,7 @@ fn blockpg_runs_on_all_systems() {
     is_one_page(&page);
 }
 
-/// Compares Megagrid and the parameter servers in so many processes of one worker; returns the record.
+/// Compares Megagrid and the parameter servers in `processes` processes of one worker; returns the record.
 fn in_processes(place: &Place, processes: &str, args: &[&str]) -> Value {
     let (record, page) = (place.name("processes.json"), place.name("processes.html"));
     let rest = ["--processes", processes, "-w", "1", "--repeat", "1", "--json", &record, "--report", &page];

@@ -4,7 +4,7 @@ use super::{Place, done, fails, json, run};
 
 const ESSP: [&str; 4] = ["--consistency", "essp", "--slack", "1"];
 
-/// Runs a quiet command as so many processes of one worker.
+/// Runs a quiet command as `processes` processes of one worker.
 fn launched(processes: &str, command: &[&str]) {
     done(&[&["launch", "-n", processes, "--"], command, &["-w", "1", "-q"]].concat());
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::Error;
 use crate::data::{Data, NoOptions, Reading};
 use crate::input::{Source, Stopwatch, digest, no_edges, open, ordered, phases};
-use crate::model::{DAMAGED, Manifest, Scored, names};
+use crate::model::{DAMAGED, Manifest, Scored, best, names};
 use crate::record::{InputSizes, Phases};
 use crate::room;
 
@@ -145,6 +145,22 @@ impl Ranked {
     pub fn top(&self, number: usize) -> Vec<Scored> {
         let best = self.scores.iter().take(number).zip(0..);
         best.map(|(&score, at)| Scored { name: self.names.name(at).into_owned(), score: score.into() }).collect()
+    }
+
+    /// Returns the best `number` of a set, from 1, by the scores of each set of vertices to restart at.
+    ///
+    /// # Errors
+    /// No such set.
+    pub fn top_of_set(&self, sets: &[Vec<f32>], set: usize, number: usize) -> Result<Vec<Scored>, Error> {
+        let Some(scores) = set.checked_sub(1).and_then(|at| sets.get(at)) else {
+            return Err(Error::option(match sets.len() {
+                0 => "the model has no sets; rank with pagerank --restart-sets".to_owned(),
+                sets => format!("there is no set {set}; the model has the sets 1 to {sets}"),
+            }));
+        };
+        let best = best((0..).zip(scores.iter().copied()), number);
+        let scored = |(at, score): (u32, f32)| Scored { name: self.names.name(at).into_owned(), score: score.into() };
+        Ok(best.into_iter().map(scored).collect())
     }
 
     /// Writes vertices and scores, and `more` columns of scores.

@@ -38,11 +38,11 @@ pub mod record;
 mod room;
 mod run_options;
 mod stopping;
-pub mod text;
 mod train;
 mod trainer;
 pub mod tune;
 pub mod update;
+pub mod words;
 
 pub use algorithm::{Algorithm, Form, Knob, MakeForm, Pause, Run};
 pub use data::{Data, NoOptions, Reading};

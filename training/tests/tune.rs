@@ -51,7 +51,7 @@ impl Observer for Watch {
     }
 }
 
-/// Tunes a run of so many iterations, which is asked to end after the `last` one.
+/// Tunes a run of `iterations` iterations, which is asked to end after the `last` one.
 fn tuned(iterations: u64, last: u64, may_end: bool) -> (Result<Tuned<Factorization>, Error>, Vec<u64>) {
     let watch = Watch { seen: RefCell::default(), last };
     let found = tune(job(options(iterations), may_end), &TuneOptions::default(), &Processes::default(), &watch);

@@ -20,7 +20,7 @@ struct Descent {
     dulls: u64,
     most: usize,
     enough: f64,
-    /// The held-out error after so many clocks.
+    /// The held-out error by the number of clocks before.
     held_out: Option<Box<dyn Fn(u64) -> f64>>,
     /// What was kept last, and the clocks of the run after which it fails.
     kept: Option<(f64, u64, Progress)>,

@@ -86,7 +86,7 @@ pub(super) fn mirror(matrix: &mut [f64], width: usize) {
     }
 }
 
-/// Returns the Gramian of rows, `[width, width]`, of whom `row` writes each into padded ones.
+/// Returns the Gramian of rows, `[width, width]`, of which `row` writes each into padded ones.
 #[must_use]
 pub fn gramian(dims: usize, count: usize, mut row: impl FnMut(usize, &mut [f32])) -> Vec<f64> {
     let width = row_width(dims);

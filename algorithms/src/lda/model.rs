@@ -168,12 +168,6 @@ impl Model {
         self.topics.totals[topic] as f64 + f64::from(self.topics.beta) * self.topics.num_words as f64
     }
 
-    /// Returns the chances of all topics in a document of the corpus, `[num_topics]`; those of the prior without words.
-    #[must_use]
-    pub fn document_chances(&self, document: usize) -> Vec<f64> {
-        mixture(&self.topics, self.documents.row(document))
-    }
-
     /// Returns the words that each topic has tokens of, ascending: `[num_topics]` lists of word and count.
     #[must_use]
     pub fn words_of_topics(&self) -> Vec<Vec<(u32, u32)>> {

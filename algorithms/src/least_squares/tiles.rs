@@ -242,7 +242,7 @@ mod tests {
         step
     }
 
-    /// Of so many rows, each times itself, with so much on the diagonal; the gradient is a sum of these rows.
+    /// The sum of `rank` rows, each times itself, with `diagonal` added to its diagonal; the gradient is a sum of these rows.
     fn made(random: &mut SplitMix, width: usize, rank: usize, diagonal: f64) -> (Vec<Vec<f64>>, Vec<f64>) {
         let rows: Vec<Vec<f64>> = (0..rank).map(|_| numbers(random, width)).collect();
         let mut matrix = vec![vec![0.0; width]; width];

@@ -110,7 +110,7 @@ pub struct Model {
 const ROWS: usize = 1024;
 
 impl Model {
-    /// Takes the model out of the rows of so many users and items, by id, on all threads.
+    /// Takes the model out of the rows of users and items, given how many there are and each by its id, on all threads.
     pub fn new<'r>(
         config: &Config,
         mean: f32,

@@ -239,7 +239,7 @@ const MOST_TURNS: usize = 30;
 const MOST_PASSES: usize = 20;
 /// The model is least where a turn makes it fall by this part of all that it has fallen.
 const NEAR: f64 = 1e-12;
-/// Descent is slow that has not come near after so many passes (measured: a9a and correlated dense data take 120 and more, w8a 9 to 18,
+/// Passes after which descent that has not come near is slow (measured: a9a and correlated dense data take 120 and more, w8a 9 to 18,
 /// independent features 3 to 6).
 const TRIAL_PASSES: usize = 32;
 const TRIAL_PART: f64 = 1e-5;
@@ -251,7 +251,7 @@ const TINY: f64 = 1e-10;
 mod tests {
     use super::*;
 
-    /// A model of so many features, of which every third is a copy of the one before, and where it begins.
+    /// A model of `features` features, of which every third is a copy of the one before, and where it begins.
     fn model(features: usize, l1: f64, seed: u64) -> (Vec<f64>, Vec<f64>, Vec<[f64; 2]>, Vec<f64>) {
         let mut random = SplitMix::new(seed, 0);
         let mut uniform = || random.unit() - 0.5;

@@ -179,7 +179,7 @@ impl State {
         Self { l1, l2, intercept, weights, loss, next, scale, chooses_all, ..Self::default() }
     }
 
-    /// Goes on with other penalties, after so many iterations.
+    /// Goes on with other penalties, after `begun` iterations.
     #[must_use]
     pub fn turn_to(&self, config: &Config, begun: u64) -> Self {
         let (Config { l1, l2 }, Self { intercept, scale, weights, .. }) = (*config, self.clone());

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::crew;
 use crate::job::Cost;
 use crate::processes::Processes;
 use crate::rows::Rows;
 use crate::server::{Element, Gather, Table};
 use crate::store::{Client, Store, Usage};
+use crate::workers;
 use crate::{Error, Finish};
 
 /// Clients of a parameter server, and what they used before the iteration at hand.
@@ -50,7 +50,7 @@ impl<S: Store> Team<S> {
         }
         let begin = Instant::now();
         let pairs = workers.iter_mut().zip(&mut self.clients).collect();
-        let (ended, _) = crew::step(pairs, |_, (worker, client): (&mut W, &mut S::Client)| {
+        let (ended, _) = workers::step(pairs, |_, (worker, client): (&mut W, &mut S::Client)| {
             client.start_gather(Gather::Virtual);
             accesses(worker, client)?;
             client.finish_gather()
@@ -80,7 +80,7 @@ impl<S: Store> Team<S> {
     ) -> Result<Cost, Error> {
         let pairs = workers.iter_mut().zip(&mut self.clients).collect();
         let records = self.records_first && self.clocks == 0;
-        let (ended, mut spent) = crew::step(pairs, |_, (worker, client): (&mut W, &mut S::Client)| {
+        let (ended, mut spent) = workers::step(pairs, |_, (worker, client): (&mut W, &mut S::Client)| {
             if records {
                 client.start_gather(Gather::Real);
             }

@@ -2,7 +2,7 @@
 
 use megagrid_partition::{EdgeList, Side};
 
-use crate::crew::offsets;
+use crate::workers::offsets;
 
 /// Edges grouped by one end, each with its other end and its data; in a group they are in the order of the list.
 pub(crate) struct Csr<E> {

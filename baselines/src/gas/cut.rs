@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::Error;
 use crate::job::Cost;
-use crate::processes::Processes;
+use crate::processes::{Processes, put, take};
 
 /// Where a vertex is that has no replica here.
 const ELSEWHERE: u32 = u32::MAX;
@@ -352,16 +352,6 @@ impl Cut {
         }
         Ok(Sent { bytes, messages, waited, packed: begin.elapsed().saturating_sub(waited) })
     }
-}
-
-/// Writes something for another process.
-pub(super) fn put(what: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
-    bincode::serialize_into(out, what).map_err(|error| Error::Peers(format!("a message to another process: {error}")))
-}
-
-/// Takes something off the front of what another process sent.
-pub(super) fn take<T: DeserializeOwned>(front: &mut &[u8]) -> Result<T, Error> {
-    bincode::deserialize_from(front).map_err(|error| Error::Peers(format!("a message of another process: {error}")))
 }
 
 /// Takes bytes off the front of what another process sent.

@@ -11,15 +11,16 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use megagrid_partition::parallel::lock;
 use megagrid_partition::{EdgeList, Side};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::csr::Csr;
-use super::cut::{Cut, Sent, put, take};
-use crate::crew::{self, Spent, lock};
+use super::cut::{Cut, Sent};
 use crate::job::Cost;
-use crate::processes::Processes;
+use crate::processes::{Processes, put, take};
+use crate::workers::{self, Spent};
 use crate::{Error, Finish};
 
 /// A vertex program.
@@ -205,10 +206,10 @@ impl<P: VertexProgram> Faithful<P> {
     pub(crate) fn superstep(&mut self, program: &P) -> Result<Cost, Error> {
         let Received { active, messages, mut sent } = self.receive(program)?;
         let signalled = AtomicU64::new(0);
-        let parts = crew::parts(active.len(), self.workers, |at| at as u64);
+        let parts = workers::parts(active.len(), self.workers, |at| at as u64);
         let shared = &*self;
         let signals = |worker| Signals { program, worker, inbox: &shared.inbox, sent: &signalled };
-        let (gathered, mut spent) = crew::step(parts.clone(), |worker, part| {
+        let (gathered, mut spent) = workers::step(parts.clone(), |worker, part| {
             let signals = signals(worker);
             active[part].iter().map(|&id| shared.gather(program, id, &signals)).collect::<Vec<_>>()
         })?;
@@ -223,8 +224,8 @@ impl<P: VertexProgram> Faithful<P> {
         let applied = begin.elapsed();
         sent = sent.and(self.spread(active.iter().copied())?);
         let shared = &*self;
-        let parts = if P::SWEEPS { crew::parts(self.stored.len(), self.workers, |at| at as u64) } else { parts };
-        let (_, more) = crew::step(parts, |worker, part| {
+        let parts = if P::SWEEPS { workers::parts(self.stored.len(), self.workers, |at| at as u64) } else { parts };
+        let (_, more) = workers::step(parts, |worker, part| {
             let signals = Signals { program, worker, inbox: &shared.inbox, sent: &signalled };
             if P::SWEEPS {
                 shared.sweep(part, &signals);

@@ -22,10 +22,10 @@ use megagrid_partition::{EdgeList, Side};
 use megagrid_stages::Additive;
 use megagrid_stages::simd::{Kernel, Level};
 
-use crate::crew::{self, Spent};
 use crate::job::Cost;
 use crate::processes::Processes;
 use crate::rows::Rows;
+use crate::workers::{self, Spent};
 use crate::{Error, Finish};
 use csr::Csr;
 use cut::{Cut, Sent, take_bytes};
@@ -135,7 +135,7 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
         let widths = [rows.width(), sums.width()];
         let applying = rows.split_mut(&spans).into_iter().zip(sums.split_mut(&parts)).collect();
         let (shared, level) = (&*cut, *level);
-        let (totals, more) = crew::step(applying, |worker, (rows, sums): (&mut [P::Item], &mut [P::Sum])| {
+        let (totals, more) = workers::step(applying, |worker, (rows, sums): (&mut [P::Item], &mut [P::Sum])| {
             let (part, first) = (parts[worker].clone(), spans[worker].start);
             level.run(ApplyRows { program, cut: shared, active, part, first, widths, rows, sums })
         })?;
@@ -160,16 +160,16 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
     {
         let Self { edges, others, rows, sums, workers, level, .. } = self;
         let parts = match active {
-            Active::All => crew::parts(len, *workers, |at| weight_before(edges, at)),
+            Active::All => workers::parts(len, *workers, |at| weight_before(edges, at)),
             Active::Span(first, _) => {
                 let before = weight_before(edges, *first);
-                crew::parts(len, *workers, |at| weight_before(edges, first + at) - before)
+                workers::parts(len, *workers, |at| weight_before(edges, first + at) - before)
             }
-            Active::These(_) => crew::parts(len, *workers, |at| at as u64),
+            Active::These(_) => workers::parts(len, *workers, |at| at as u64),
         };
         let (shared, level) = (&*rows, *level);
         let gathering = sums.split_mut(&parts).into_iter().zip(parts.iter().cloned()).collect();
-        let (_, spent) = crew::step(gathering, |_, (sums, part): (&mut [P::Sum], Range<usize>)| {
+        let (_, spent) = workers::step(gathering, |_, (sums, part): (&mut [P::Sum], Range<usize>)| {
             level.run(Gather { program, edges, others, rows: shared, active, part, sums });
         })?;
         Ok((parts, spent))
@@ -197,8 +197,8 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
         let (lefts, rights) = self.rows.items_mut().split_at_mut(num_left);
         let rights = &*rights;
         let runs: Vec<Range<usize>> = left.iter().map(|run| self.cut.span(run.clone())).collect();
-        let workers = workers.into_iter().zip(crew::cut(lefts, width, &runs)).zip(copies).collect();
-        crew::step(workers, |_, ((worker, left), copy): ((W, &mut [I]), &mut Rows<I>)| {
+        let workers = workers.into_iter().zip(workers::cut(lefts, width, &runs)).zip(copies).collect();
+        workers::step(workers, |_, ((worker, left), copy): ((W, &mut [I]), &mut Rows<I>)| {
             copy.items_mut().copy_from_slice(rights);
             scatter(worker, left, copy)
         })
@@ -212,11 +212,11 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
     ) -> Result<(Vec<T>, Vec<Spent>), Error> {
         let Self { cut, rows, workers, .. } = self;
         let (width, replicas) = (rows.width(), cut.span(vertices));
-        let mut parts = crew::parts(replicas.len(), *workers, |at| at as u64);
+        let mut parts = workers::parts(replicas.len(), *workers, |at| at as u64);
         parts.iter_mut().for_each(|part| *part = replicas.start + part.start..replicas.start + part.end);
         let rows = rows.split_mut(&parts).into_iter().zip(parts.clone()).collect();
         let cut = &*cut;
-        crew::step(rows, |_, (rows, part): (&mut [I], Range<usize>)| {
+        workers::step(rows, |_, (rows, part): (&mut [I], Range<usize>)| {
             let mut total = T::default();
             let masters = part.zip(rows.chunks_exact_mut(width)).filter(|(replica, _)| cut.is_master(*replica));
             masters.for_each(|(_, row)| change(row, &mut total));
@@ -233,12 +233,12 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
     ) -> Result<(Vec<T>, Vec<Spent>), Error> {
         let Self { cut, edges, rows, workers, .. } = self;
         let (num_left, width) = (edges[0].len(), rows.width());
-        let parts = crew::parts(num_left, *workers, |at| edges[0].offsets[at]);
+        let parts = workers::parts(num_left, *workers, |at| edges[0].offsets[at]);
         let (left, right) = rows.items_mut().split_at_mut(num_left * width);
         let active: Vec<usize> = active.iter().filter_map(|&id| cut.replica(id as usize)).collect();
         let (active, by_right, right) = (&active, &edges[1], &*right);
-        let workers = parts.iter().cloned().zip(crew::cut(left, width, &parts)).collect();
-        crew::step(workers, |_, (part, rows): (Range<usize>, &mut [I])| {
+        let workers = parts.iter().cloned().zip(workers::cut(left, width, &parts)).collect();
+        workers::step(workers, |_, (part, rows): (Range<usize>, &mut [I])| {
             let mut total = T::default();
             for id in active.iter().map(|id| id - num_left) {
                 let from = &right[id * width..(id + 1) * width];

@@ -29,7 +29,7 @@ pub trait VertexProgram: Sync {
 pub enum Active<'a> {
     /// All that gather.
     All,
-    /// From one on, so many.
+    /// The first one, and how many from it on.
     Span(usize, usize),
     /// These, ascending.
     These(Cow<'a, [u32]>),

@@ -13,7 +13,8 @@ use std::any::Any;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::crew::lock;
+use megagrid_partition::parallel::lock;
+
 use crate::rows::Rows;
 use crate::server::{Element, Table, Tables};
 use crate::store::{Client, Store, Usage};

@@ -2,8 +2,9 @@
 
 use std::sync::Mutex;
 
+use megagrid_partition::parallel::lock;
+
 use super::table::Erased;
-use crate::crew::lock;
 use crate::rows::Rows;
 use crate::server::{Element, Options, Prefetch, Preset, Table};
 use crate::store::{Client, Store, Tablets, TabletsClient, Usage};

@@ -4,8 +4,9 @@ use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
+use megagrid_partition::parallel::lock;
+
 use crate::Error;
-use crate::crew::lock;
 use crate::rows::Rows;
 use crate::server::{Element, Table};
 use crate::store::{Client, TabletsClient, Usage};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::frame::MAX_FRAME_BYTES;
+use super::frame::{CHUNK_BYTES, MAX_FRAME_BYTES};
 use crate::Error;
 
 /// How long a connection may be silent before its other end counts as lost; a heartbeat is due each second.
@@ -178,8 +178,8 @@ pub struct ServerOptions {
     pub server: usize,
     /// How many servers there are.
     pub servers: usize,
-    /// Partitions of the keys ([`Options::partitions`]): this server is one of so many on its machine, and its thread on the node
-    /// of memory that follows from that.
+    /// Partitions of the keys ([`Options::partitions`]): its machine has a server for each, and which of them this is decides the node
+    /// of memory that its thread is on.
     pub partitions: usize,
     /// How many client processes there are.
     pub clients: usize,
@@ -220,4 +220,16 @@ pub struct Checkpoints {
     /// client changes ahead of it. Otherwise, with slack, also later ones of clients that are ahead: an approximate snapshot. Rows
     /// that are placed while clients are ahead are approximate in both.
     pub pure: bool,
+}
+
+/// Checks what servers and clients are told alike.
+pub(super) fn check_shape(servers: usize, partitions: usize, max_frame_bytes: usize) -> Result<(), Error> {
+    if partitions == 0 || !servers.is_multiple_of(partitions) {
+        let given = format!("{servers} servers and {partitions} partitions");
+        return Err(Error::Options(format!("{given}; every machine has a server for each partition")));
+    }
+    if max_frame_bytes < 2 * CHUNK_BYTES {
+        return Err(Error::Options(format!("frames need at least {} bytes", 2 * CHUNK_BYTES)));
+    }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use crate::crew::lock;
+use megagrid_partition::parallel::lock;
 
 /// What it took to gather accesses and to specialize to them (IterStore, Figure 6c), each part by the thread that took longest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

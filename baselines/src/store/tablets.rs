@@ -91,7 +91,7 @@ impl Store for Tablets {
     }
 
     fn set<T: Element>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error> {
-        // Each process sends its share of the rows: every so many.
+        // Each process sends its share of the rows: of N processes every Nth.
         let (own, all) = (self.processes.number(), self.processes.count());
         let shared = values.chunks_exact(table.row_len()).zip(first..).skip(own).step_by(all);
         let (mut rows, mut mine) = (Vec::new(), Vec::new());

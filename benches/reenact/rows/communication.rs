@@ -111,7 +111,7 @@ const UNITS: u32 = 24;
 const TOPICS: usize = 100;
 
 /// Returns what a unit of work takes that reads and changes the rows of words in the order of a corpus, as topic modelling does, under a clock of
-/// so many units and a slack.
+/// `work` units and a slack.
 fn unit(words: &[u32], num_words: u32, (work, slack): (u32, u32)) -> Result<Spent, Error> {
     let mut tables = Tables::new();
     let table = tables.add::<f32>(TOPICS);

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// What one run on one machine found.
@@ -70,9 +71,7 @@ impl Results {
     ///
     /// If there is no such file, or it is none of results.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let named = |error: &dyn std::fmt::Display| io::Error::other(format!("{}: {error}", path.display()));
-        let text = fs::read_to_string(path).map_err(|error| named(&error))?;
-        serde_json::from_str(&text).map_err(|error| named(&error))
+        read_json(path)
     }
 
     /// Writes `<date>-<processor>.json` into a folder, which is made if it is not there. Returns the file.
@@ -89,4 +88,11 @@ impl Results {
         fs::write(&path, serde_json::to_string_pretty(self)? + "\n")?;
         Ok(path)
     }
+}
+
+/// Reads a file of JSON; errors name it.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
+    let named = |error: &dyn std::fmt::Display| io::Error::other(format!("{}: {error}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| named(&error))?;
+    serde_json::from_str(&text).map_err(|error| named(&error))
 }

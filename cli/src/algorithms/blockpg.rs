@@ -1,10 +1,10 @@
 //! `megagrid blockpg`.
 
 use megagrid_training::blockpg::{LinearOptions, Regression, SampleOptions};
-use megagrid_training::text::WordOptions;
 use megagrid_training::{Consistency, RunOptions};
 use serde_json::Value;
 
+use super::refuse_words;
 use crate::data::Kind;
 use crate::entry::{Spelling, Trains};
 use crate::failure::usage;
@@ -25,10 +25,7 @@ impl Trains for Regression {
   megagrid blockpg reviews.csv --columns text=body,label=stars --lower-case --split punctuation --bigrams --normalize --model stars";
 
     fn kept_positive(samples: &SampleOptions) -> anyhow::Result<Vec<f32>> {
-        if samples.words != WordOptions::default() {
-            let message = "--cache keeps words as they are in the text; leave out --lower-case, --split and --bigrams";
-            return Err(usage(message));
-        }
+        refuse_words(&samples.words)?;
         Ok(samples.positive.clone())
     }
 

@@ -2,12 +2,11 @@
 
 use megagrid_training::lda::{CorpusOptions, TopicModel, TopicModels};
 use megagrid_training::record::Record;
-use megagrid_training::text::WordOptions;
 
+use super::refuse_words;
 use crate::curve::{Series, draw};
 use crate::data::Kind;
 use crate::entry::Trains;
-use crate::failure::usage;
 
 impl Trains for TopicModels {
     const KIND: Kind = Kind::Corpus;
@@ -23,10 +22,7 @@ impl Trains for TopicModels {
   megagrid lda posts.txt --lower-case --split punctuation --stop-words english --min-documents 5";
 
     fn kept_positive(words: &CorpusOptions) -> anyhow::Result<Vec<f32>> {
-        if words.words != WordOptions::default() {
-            let message = "--cache keeps words as they are in the text; leave out --lower-case, --split and --bigrams";
-            return Err(usage(message));
-        }
+        refuse_words(&words.words)?;
         Ok(Vec::new())
     }
 

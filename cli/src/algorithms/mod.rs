@@ -7,6 +7,18 @@ mod lda;
 mod mf;
 mod pagerank;
 
+use megagrid_training::words::WordOptions;
+
+use crate::failure::usage;
+
+/// Refuses options of words beside --cache, whose file other runs read as well.
+fn refuse_words(words: &WordOptions) -> anyhow::Result<()> {
+    if *words == WordOptions::default() {
+        return Ok(());
+    }
+    Err(usage("--cache keeps words as they are in the text; leave out --lower-case, --split and --bigrams"))
+}
+
 /// Lists what `$entry` makes of every algorithm.
 macro_rules! each {
     ($entry:ident) => {

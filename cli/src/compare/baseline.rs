@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
-use megagrid_baselines::server::Gather;
 use megagrid_baselines::{Epoch, Processes, Run, Spent, System};
 use megagrid_engine::cluster::Cluster;
 use megagrid_engine::{Traffic, WorkerSeconds};
@@ -18,31 +17,18 @@ use crate::common::Common;
 use crate::interrupt;
 use crate::together::Together;
 
-/// How a baseline runs, beside what the job says.
-pub struct How<'c> {
-    /// How IterStore learns what an iteration accesses.
-    pub gather: Gather,
-    /// Whether it then stores rows where they are used most.
-    pub placement: bool,
-    /// About how many rows each process of LazyTable caches, if not all.
-    pub cached_rows: Option<usize>,
-    /// Whether LazyTable requests rows before they are read.
-    pub prefetch: bool,
-    /// Whether parameter servers step what is shared themselves.
-    pub server_steps: bool,
-    /// How GAS places edges on processes, if not as the system does by default.
-    pub cut: Option<&'static str>,
-    /// The other processes, if there are some.
-    pub others: Option<&'c Arc<Cluster>>,
-}
-
 /// Runs a job on a baseline, with other processes if there are some, and writes its record. What is done before the first iteration,
-/// accesses recorded say, counts as plan.
-pub fn run<A: Comparable>(system: System, job: Job<A>, common: &Common, how: How<'_>) -> anyhow::Result<()> {
+/// accesses recorded say, counts as plan. The job decides its workers, iterations, seed and slack, `how` the rest.
+pub fn run<A: Comparable>(
+    system: System,
+    job: Job<A>,
+    common: &Common,
+    how: Run,
+    others: Option<&Arc<Cluster>>,
+) -> anyhow::Result<()> {
     let (job, options) = resolved(job)?;
     let config = config::<A>(&job.origin, &options, &job.run, job.more.clone())?;
     let workers = job.settings.workers;
-    let How { gather, placement, cached_rows, prefetch, server_steps, cut, others } = how;
     let processes = others.map_or_else(Processes::default, |cluster| Processes::new(Arc::new(Together::new(cluster))));
     let machine = Machine {
         workers: workers * processes.count(),
@@ -52,19 +38,7 @@ pub fn run<A: Comparable>(system: System, job: Job<A>, common: &Common, how: How
     let mut record = Record::begin(A::NAME, config, job.data.sizes(), machine, job.phases, 0);
     let iterations = megagrid_training::Options::iterations(&job.options);
     let (seed, slack) = (job.settings.seed, job.settings.slack.unwrap_or(0));
-    let how = Run {
-        workers,
-        iterations,
-        seed,
-        slack,
-        gather,
-        placement,
-        cached_rows,
-        prefetch,
-        server_steps,
-        cut,
-        processes,
-    };
+    let how = Run { workers, iterations, seed, slack, processes, ..how };
     let Laid { updates, run } = A::lay_out(job)?;
     interrupt::iterations_begin();
     let mut clock = Instant::now();

@@ -95,8 +95,19 @@ impl<A: Trains> Args<A> {
     }
 }
 
+/// Returns the first option that is given.
+pub fn first_given<const N: usize>(options: [(&'static str, bool); N]) -> Option<&'static str> {
+    options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+}
+
 /// Why baselines do not run a job whose clocks have a length of their own.
 const OWN_CLOCKS: &str = "its clocks are iterations: leave out --work-per-clock";
+/// Why systems that step by batches do not run a job that steps rating by rating.
+const NOT_IN_PLACE: &str = "it changes nothing in place: leave it out, or use --gradient batch";
+/// Why no other system runs a job with test data.
+const NO_TESTS: &str = "leave out --test and --holdout";
+/// The same of ratings, which have more options.
+const NO_TEST_RATINGS: &str = "leave out --test and whatever begins with --holdout";
 
 fn no_slack(consistency: Consistency, system: System) -> Result<(), &'static str> {
     match consistency {
@@ -150,7 +161,7 @@ impl Comparable for Factorization {
                 ("--batch", options.batch.is_some()),
                 ("--work-per-clock", options.work_per_clock.is_some_and(|work| work != 1.0)),
             ];
-            if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            if let Some(option) = first_given(given) {
                 return Err(usage(format!(
                     "a comparison by batch gradients takes all ratings at once; leave out {option}"
                 )));
@@ -162,7 +173,7 @@ impl Comparable for Factorization {
 
     fn runs_on(args: &Args<Self>, system: System) -> Result<(), &'static str> {
         if system.is_gas() && args.own.gradient == Gradient::InPlace {
-            return Err("it changes nothing in place: leave it out, or use --gradient batch");
+            return Err(NOT_IN_PLACE);
         }
         if args.own.batch.is_some() {
             return Err("its clocks are iterations: leave out --batch");
@@ -171,7 +182,7 @@ impl Comparable for Factorization {
             return Err(OWN_CLOCKS);
         }
         if args.data.test.is_some() || args.data.holdout().is_some() {
-            return Err("leave out --test and whatever begins with --holdout");
+            return Err(NO_TEST_RATINGS);
         }
         no_slack(args.common.run.consistency, system)
     }
@@ -199,7 +210,7 @@ impl Comparable for Factorization {
     fn runs_on_geeps(args: &Args<Self>) -> Result<(), &'static str> {
         let FactorOptions { gradient, optimizer, decay, biases, mean, init_std, .. } = args.own;
         if gradient == Gradient::InPlace {
-            return Err("it changes nothing in place: leave it out, or use --gradient batch");
+            return Err(NOT_IN_PLACE);
         }
         if optimizer != Optimizer::Sgd || decay != Some(0.0) || biases {
             return Err("it has plain steps of one size, and no biases: use --optimizer sgd --decay 0 --no-biases");
@@ -208,7 +219,7 @@ impl Comparable for Factorization {
             return Err("leave out --no-mean and --init-std");
         }
         if args.data.test.is_some() || args.data.holdout().is_some() {
-            return Err("leave out --test and whatever begins with --holdout");
+            return Err(NO_TEST_RATINGS);
         }
         if args.common.run.consistency != Consistency::Bsp {
             return Err("here its clocks are iterations, which have no slack: leave out --consistency and --slack");
@@ -278,7 +289,7 @@ impl Comparable for TopicModels {
             return Err("it has fixed priors and no annealing: leave out --prior and --annealing");
         }
         if args.data.test.is_some() || args.data.holdout.is_some() {
-            return Err("leave out --test and --holdout");
+            return Err(NO_TESTS);
         }
         no_slack(args.common.run.consistency, system)
     }
@@ -307,7 +318,7 @@ impl Comparable for Regression {
             return Err("its blocks take turns: leave out --consistency, --slack and --delay");
         }
         if args.data.test.is_some() || args.data.holdout.is_some() {
-            return Err("leave out --test and --holdout");
+            return Err(NO_TESTS);
         }
         Ok(())
     }

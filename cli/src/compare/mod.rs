@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use clap::ArgMatches;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
-use megagrid_baselines::{KEEPS_LEFT, System as Baseline};
+use megagrid_baselines::{KEEPS_LEFT, Run, System as Baseline};
 use megagrid_partition::strategy::NAMES;
 
 use crate::entry::{self, Chosen, Entry, List, Trains, command, parsed};
@@ -28,7 +28,7 @@ use crate::output;
 use crate::report::{self, Subject, Table};
 use crate::train;
 use conditions::{Conditions, Gathering};
-use job::Comparable;
+use job::{Comparable, first_given};
 use network::Rate;
 use rounds::Rounds;
 use systems::{System, Systems};
@@ -176,7 +176,7 @@ struct Options {
     /// Leave rows of iterstore on the servers that their numbers say, instead of placing them where they are used most; for several processes.
     #[arg(long)]
     no_placement: bool,
-    /// Let each process of lazytable cache about so many rows only, the last used; updates on their way keep more of them [default: all it uses].
+    /// Let each process of lazytable cache about N rows only, the last used; updates on their way keep more of them [default: all it uses].
     #[arg(long, value_name = "N")]
     cached_rows: Option<usize>,
     /// Have lazytable request rows when they are read, each by itself, and not before.
@@ -241,9 +241,9 @@ fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
                     let cut = options.cut.filter(|_| System::Baseline(system).is_gas());
                     let cached_rows = options.cached_rows.filter(|_| system == Baseline::LazyTable);
                     let prefetch = !options.no_prefetch || system != Baseline::LazyTable;
-                    let (server_steps, others) = (options.server_steps, others.as_ref());
-                    let how = baseline::How { gather, placement, cached_rows, prefetch, server_steps, cut, others };
-                    baseline::run(system, job, &training.common, how)
+                    let server_steps = options.server_steps;
+                    let how = Run { gather, placement, cached_rows, prefetch, server_steps, cut, ..Run::default() };
+                    baseline::run(system, job, &training.common, how, others.as_ref())
                 }
                 System::GeePs => geeps::run(job, &training.common),
             }
@@ -252,41 +252,42 @@ fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
     }
 }
 
-/// Runs all systems in all rounds, and writes what was found.
-fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyhow::Result<()> {
-    let (name, common, processes) = (A::NAME, &training.common, options.processes());
-    let systems = Systems::new(&options.systems, |system| match system {
+/// Takes the systems that are asked for, or all on which the job runs.
+fn systems_of<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyhow::Result<Systems> {
+    let (slack, processes) = (training.common.run.slack, options.processes());
+    Systems::new(&options.systems, |system| match system {
         System::Megagrid => Ok(()),
         _ if processes > 1 && !system.has_processes() => Err("it runs in one process: leave out --processes"),
-        System::Baseline(Baseline::PsNaive) if processes > 1 && common.run.slack.is_some_and(|slack| slack > 0) => {
+        System::Baseline(Baseline::PsNaive) if processes > 1 && slack.is_some_and(|slack| slack > 0) => {
             Err("in several processes it has no slack: leave out --slack, or --processes")
         }
-        System::Baseline(system)
-            if A::KEEP_LEFT.contains(&system) && options.cut.is_some_and(|cut| cut != KEEPS_LEFT) =>
-        {
+        System::Baseline(system) if !system.takes(options.cut, A::KEEP_LEFT) => {
             Err("it does not cut the documents or samples that edges change: take --cut bicut")
         }
         System::Baseline(system) => A::runs_on(training, system),
         System::GeePs => A::runs_on_geeps(training),
-    })?;
+    })
+}
+
+/// Checks that options say something of the systems that are compared.
+fn check<A: Comparable>(training: &entry::Args<A>, options: &Options, systems: &Systems) -> anyhow::Result<()> {
     if options.target.is_some_and(|target| !target.is_finite()) {
         return Err(usage("target is no number; expected an objective"));
     }
-    let has_iterstore = systems.iter().any(|system| system == System::Baseline(Baseline::IterStore));
-    let of_iterstore = [("--gather", options.gather.is_some()), ("--no-placement", options.no_placement)];
-    for (option, _) in of_iterstore.into_iter().filter(|(_, is_given)| *is_given) {
-        if !has_iterstore {
+    let (link, placement, cut) = (options.link.is_some(), options.no_placement, options.cut.is_some());
+    if let Some(option) = first_given([("--gather", options.gather.is_some()), ("--no-placement", placement)]) {
+        if !systems.has(Baseline::IterStore) {
             return Err(usage(format!("{option} is for iterstore, which is not among --systems")));
         }
         if !A::GATHERS {
             return Err(usage(format!(
-                "{option} is not for {name}, whose iterations access other rows each; leave it out"
+                "{option} is not for {}, whose iterations access other rows each; leave it out",
+                A::NAME
             )));
         }
     }
     let of_lazytable = [("--cached-rows", options.cached_rows.is_some()), ("--no-prefetch", options.no_prefetch)];
-    let has_lazytable = systems.iter().any(|system| system == System::Baseline(Baseline::LazyTable));
-    if let Some((option, _)) = of_lazytable.into_iter().find(|(_, is_given)| *is_given && !has_lazytable) {
+    if let Some(option) = first_given(of_lazytable).filter(|_| !systems.has(Baseline::LazyTable)) {
         return Err(usage(format!("{option} is for lazytable, which is not among --systems")));
     }
     if options.server_steps {
@@ -295,27 +296,29 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
             return Err(usage("--server-steps is for parameter servers, none of which is among --systems"));
         }
     }
-    if options.cut.is_some() && !systems.iter().any(System::is_gas) {
+    if cut && !systems.iter().any(System::is_gas) {
         return Err(usage("--cut is for gas and gas-faithful, neither of which is among --systems"));
     }
-    let of_processes = [
-        ("--link", options.link.is_some()),
-        ("--no-placement", options.no_placement),
-        ("--cut", options.cut.is_some()),
-    ];
-    for (option, is_given) in of_processes {
-        if is_given && processes == 1 {
-            return Err(usage(format!("{option} is between processes; say how many with --processes")));
-        }
+    let is_one = options.processes() == 1;
+    let of_processes = [("--link", link), ("--no-placement", placement), ("--cut", cut)];
+    if let Some(option) = first_given(of_processes).filter(|_| is_one) {
+        return Err(usage(format!("{option} is between processes; say how many with --processes")));
     }
-    if processes > 1 && common.cache.is_some() {
+    if !is_one && training.common.cache.is_some() {
         return Err(usage("--cache is for one process; convert the input first, and compare on the .mgrid cache"));
     }
-    training.check()?;
+    training.check()
+}
+
+/// Runs all systems in all rounds, and writes what was found.
+fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyhow::Result<()> {
+    let (name, common, processes) = (A::NAME, &training.common, options.processes());
+    let systems = systems_of(training, options)?;
+    check(training, options, &systems)?;
     let (link, machines, has_workers) = (options.link, &options.machines, common.run.workers.is_some());
     let rounds = Rounds { processes, link, machines, has_workers, count: options.repeat };
     let runs = rounds.run(name, &systems, common.quiet)?;
-    let gather = (has_iterstore && A::GATHERS).then(|| options.gather.unwrap_or_default());
+    let gather = (systems.has(Baseline::IterStore) && A::GATHERS).then(|| options.gather.unwrap_or_default());
     let placement = gather.filter(|_| processes > 1).map(|_| !options.no_placement);
     let cut_of = |system| match system {
         System::Baseline(system) if A::KEEP_LEFT.contains(&system) => Some(KEEPS_LEFT),

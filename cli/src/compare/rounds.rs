@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Context;
 use megagrid_engine::Settings;
 use megagrid_engine::cluster::FreePorts;
+use megagrid_partition::parallel::lock;
 
 use super::network::{self, Network, Rate};
 use super::systems::{System, Systems};
@@ -115,7 +116,7 @@ impl Rounds<'_> {
             kept: Some(Arc::clone(&kept)),
             output,
         })?;
-        let said = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+        let said = std::mem::take(&mut *lock(&kept));
         match ended {
             Ended::Done => Ok(said),
             Ended::Interrupted => Err(interrupted()),

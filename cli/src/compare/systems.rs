@@ -110,6 +110,11 @@ impl Systems {
         self.0.iter().copied()
     }
 
+    /// Tells whether a baseline is one of them.
+    pub fn has(&self, baseline: Baseline) -> bool {
+        self.0.contains(&System::Baseline(baseline))
+    }
+
     /// Lists them as a round runs them: each round begins with another.
     pub fn of_round(&self, round: usize) -> impl Iterator<Item = (usize, System)> + '_ {
         (0..self.0.len()).map(move |at| (at + round) % self.0.len()).map(|at| (at, self.0[at]))

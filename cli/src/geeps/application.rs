@@ -24,7 +24,7 @@ pub trait Application: Serialize {
     /// What is trained.
     type Trained: apps::Application;
 
-    /// Reads the input, and makes of it what is trained by so many workers in all.
+    /// Reads the input, and makes of it what is trained by `workers` workers in all.
     fn prepare(&self, options: &Options, workers: usize) -> anyhow::Result<Prepared<Self::Trained>>;
 }
 

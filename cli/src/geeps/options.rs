@@ -13,6 +13,7 @@ use megagrid_training::input::Source;
 use serde::Serialize;
 
 use crate::failure::usage;
+use crate::output::wants_summary;
 
 /// How an application is run.
 #[derive(Clone, Debug, Serialize, clap::Args)]
@@ -188,7 +189,7 @@ impl Options {
 
     /// Tells whether stdout is free for a summary.
     pub fn wants_summary(&self) -> bool {
-        !self.quiet && self.json.as_deref() != Some(Path::new("-"))
+        wants_summary(self.quiet, self.json.as_deref())
     }
 }
 

@@ -6,12 +6,13 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use megagrid_engine::cluster::{HOSTS, PROCESS, SECRET, SECRET_FILE, Secret};
+use megagrid_partition::parallel::lock;
 
 use crate::cluster::{ENDED_BY_ANOTHER, LAUNCHED};
 use crate::failure::usage;
@@ -246,7 +247,7 @@ fn hear(number: usize, stderr: impl Read, kept: Option<&Kept>) {
         let said = String::from_utf8_lossy(&line).trim_end().to_owned();
         match kept {
             None => eprintln!("[process {number}] {said}"),
-            Some(kept) => kept.lock().unwrap_or_else(PoisonError::into_inner).push(said),
+            Some(kept) => lock(kept).push(said),
         }
         line.clear();
     }

@@ -25,7 +25,7 @@ impl<'e> Division<'e> {
         self.peers.map_or(1, Peers::processes)
     }
 
-    /// Returns which of so many things a process writes.
+    /// Returns which of `number` things a process writes.
     pub fn range(&self, number: usize, process: usize) -> Range<usize> {
         let begin = |process: usize| (number as u128 * process as u128 / self.processes() as u128) as usize;
         begin(process)..begin(process + 1)

@@ -4,14 +4,10 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use super::frame::{self, FrameError, Message};
 use super::link::{CLOSED, Link, describe_io};
 use super::shared::Shared;
-
-/// Time between heartbeats.
-const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// Adds a control connection and starts its threads, which end with it. Refuses a second one to a process.
 pub(super) fn add(shared: &Arc<Shared>, link: Link) -> io::Result<()> {
@@ -33,7 +29,7 @@ pub(super) fn add(shared: &Arc<Shared>, link: Link) -> io::Result<()> {
 }
 
 fn beat(link: &Link, shared: &Shared) {
-    while shared.is_open_after(link.process, HEARTBEAT) {
+    while shared.stays_open(link.process) {
         if let Ok(_writing) = link.writing.try_lock() {
             // Whoever reads notices when the connection is gone.
             let _ = frame::write(&link.stream, &Message::Heartbeat, &[]);

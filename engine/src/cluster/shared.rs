@@ -12,6 +12,9 @@ use super::frame::Message;
 use super::link::Link;
 use super::{ClusterError, Membership};
 
+/// Time between heartbeats.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
 /// How long an end waits for the other processes to have read why.
 const LINGER: Duration = Duration::from_millis(300);
 
@@ -102,9 +105,9 @@ impl Shared {
         format!("process {process} ({address})")
     }
 
-    /// Tells after a while whether a connection is still open.
-    pub fn is_open_after(&self, process: usize, time: Duration) -> bool {
-        self.wait(time, |state| !state.open[process]).open[process]
+    /// Waits until the next heartbeat is due, and tells whether a connection stays open until then.
+    pub fn stays_open(&self, process: usize) -> bool {
+        self.wait(HEARTBEAT, |state| !state.open[process]).open[process]
     }
 
     pub fn started(&self, job: u64) {

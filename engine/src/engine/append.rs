@@ -8,8 +8,8 @@ use megagrid_stages::{EdgeItem, Left, Program, Right, Store};
 
 use super::build;
 use super::carry::{capacities, carry};
+use super::changed_edges::{Gone, More, One, Together};
 use super::planning::check_square;
-use super::together::{Gone, More, One, Together};
 use super::{Engine, estimate};
 use crate::Error;
 use crate::grid::{Capacities, Change, Listing, RowOrder, Source};
@@ -115,7 +115,7 @@ impl<P: Program> Engine<P> {
         Ok([capacities::<P, Left>(grid, left, said[0])?, capacities::<P, Right>(grid, right, said[1])?])
     }
 
-    /// Makes the grid of the edges that the engine keeps, of so many vertices, and of more edges.
+    /// Makes the grid of the edges that the engine keeps and of more edges, with `vertices` left and right ones.
     fn rebuild(
         &mut self,
         vertices: [usize; 2],

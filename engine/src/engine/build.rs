@@ -11,7 +11,7 @@ use super::{Engine, estimate};
 use crate::Error;
 use crate::grid::{self, Capacities, Columns, Grid, Pieces, RowOrder, Source, VertexArrays, same_arrays};
 use crate::plan::{self, Plan};
-use crate::run::{Modelled, Run, Thing};
+use crate::run::{Modelled, Run, Shared};
 use crate::stages::{Collected, Globals};
 use crate::sync::{self, Mirrors, Push, Replicas, Replication, Served};
 
@@ -32,7 +32,7 @@ fn share<T: Clone + Send + Sync + 'static>(
     modelled: &dyn Modelled,
     make: impl Fn() -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let thing = modelled.share(&mut || Ok(Arc::new(make()?) as Thing))?;
+    let thing = modelled.share(&mut || Ok(Arc::new(make()?) as Shared))?;
     let Ok(thing) = thing.downcast::<T>() else {
         unreachable!("all processes share the same things in the same order")
     };

@@ -6,12 +6,12 @@ mod branch;
 mod branches;
 mod build;
 mod carry;
+mod changed_edges;
 mod estimate;
 mod fork;
 mod memory;
 mod planning;
 mod settings;
-mod together;
 mod vertices;
 
 use std::ops::ControlFlow;

@@ -126,7 +126,7 @@ impl<S: Store + ?Sized> RoleMut<'_, S> {
     #[inline(always)]
     pub fn fetch(&self, row: usize) {
         if S::SHAPE == Shape::Value {
-            prefetch_to_write(self.items.as_ptr().wrapping_add(row - self.first), 1);
+            prefetch_to_write(self.items.as_ptr().wrapping_add(row - self.first));
         }
     }
 

@@ -161,7 +161,7 @@ impl<'r, 'h, V: Vertex> EachRow<'r, 'h, V> {
 #[inline(always)]
 fn fetch_after<S: Store + ?Sized>(items: &[S::Item]) {
     if S::SHAPE == Shape::Value {
-        prefetch_to_write(items.as_ptr().wrapping_add(ROWS_AHEAD), 1);
+        prefetch_to_write(items.as_ptr().wrapping_add(ROWS_AHEAD));
     }
 }
 

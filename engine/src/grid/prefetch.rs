@@ -38,13 +38,13 @@ impl<V: Vertex, W: Width> Addresses<V, W> {
     #[inline(always)]
     pub fn value(&self, id: impl Id, mode: Mode) {
         let value = self.sync.wrapping_add(id.index());
-        if mode == Mode::Update { prefetch_to_write(value, 1) } else { prefetch(value, 1) }
+        if mode == Mode::Update { prefetch_to_write(value) } else { prefetch(value, 1) }
     }
 
     /// Fetches the delta of a row, where it is one value: another worker may have written it last.
     #[inline(always)]
     pub fn delta(&self, id: impl Id) {
-        prefetch_to_write(self.delta.wrapping_add(id.index()), 1);
+        prefetch_to_write(self.delta.wrapping_add(id.index()));
     }
 }
 

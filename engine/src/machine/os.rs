@@ -166,20 +166,6 @@ pub fn give_back_large_arrays() -> bool {
     return false;
 }
 
-/// Asks for huge pages behind a slice; returns whether the system agreed.
-///
-/// The advice covers the whole huge pages within the slice and changes no contents. Memory that was written before the
-/// advice is gathered into huge pages later, if at all: ask first, write then.
-pub fn advise_huge_pages<T>(region: &[T]) -> bool {
-    #[cfg(all(unix, not(miri)))]
-    return map::advise_huge_pages(region.as_ptr().cast_mut().cast(), size_of_val(region));
-    #[cfg(not(all(unix, not(miri))))]
-    return {
-        let _ = region;
-        false
-    };
-}
-
 /// Pages straight from the system. The standard allocator will not do for large alignments: it writes the zeros itself,
 /// and so places every page on the node of the thread that allocates.
 #[cfg(all(unix, not(miri)))]
@@ -260,16 +246,15 @@ mod map {
     }
 
     /// Advises the whole huge pages within a range.
-    pub(super) fn advise_huge_pages(start: *mut u8, bytes: usize) -> bool {
+    pub(super) fn advise_huge_pages(start: *mut u8, bytes: usize) {
         #[cfg(target_os = "linux")]
         if let Some(inside) = super::huge_pages_within(start.addr(), bytes) {
             let first = start.wrapping_add(inside.start - start.addr());
             // SAFETY: this advice changes how pages are backed, never what they hold; a range without a mapping, which the
             // callers do not pass, would be refused with an error.
-            return unsafe { libc::madvise(first.cast(), inside.len(), libc::MADV_HUGEPAGE) } == 0;
+            unsafe { libc::madvise(first.cast(), inside.len(), libc::MADV_HUGEPAGE) };
         }
         let _ = (start, bytes);
-        false
     }
 }
 
@@ -400,7 +385,6 @@ mod tests {
         assert_eq!(huge_pages_within(2 * M + 1, 2 * M), None);
         assert_eq!(huge_pages_within(2 * M, 0), None);
         assert_eq!(huge_pages_within(usize::MAX - 5, 3), None);
-        assert!(!advise_huge_pages(&[0_u8; 100]));
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl Plan {
 
     /// Tells how far right shards go in the rotation of a stage.
     pub(super) fn route(&self, stage: usize) -> Route {
-        match (self.travels() && self.rotates_update(stage), self.swings) {
+        match (self.travels() && self.rotates_update(stage), self.alternates) {
             (false, _) => Route::Process,
             (true, false) => Route::Round,
             (true, true) => Route::ToAndFro,
@@ -124,7 +124,7 @@ impl Plan {
     /// travel to and fro the one where they are, else that of the masters.
     #[must_use]
     pub fn holder(&self, side: Side, shard: usize, iterations: u64) -> usize {
-        let away = side == Side::Right && self.swings && self.passes() % 2 == 1 && iterations % 2 == 1;
+        let away = side == Side::Right && self.alternates && self.passes() % 2 == 1 && iterations % 2 == 1;
         if away { self.last_visitor(shard) } else { self.keeper(side, shard) }
     }
 
@@ -143,7 +143,7 @@ impl Plan {
 
     /// Tells whether right shards can travel to and fro, so that each waits for the next iteration where the last visit was: every
     /// stage that uses their rows changes them in place, and each of its batches has all of them.
-    pub(super) fn can_swing(&self, body: &[Outline]) -> bool {
+    pub(super) fn can_alternate(&self, body: &[Outline]) -> bool {
         let mut cut = false;
         let of_right = |outline: &Outline| matches!(outline, Outline::Vertices(Side::Right, ..));
         body.iter().for_each(|outline| outline.walk(&mut |inner| cut |= of_right(inner)));

@@ -13,7 +13,7 @@ use super::outline::{self, Outline, StageInfo, StageKind};
 use super::placement::{Columns, Placement};
 use super::processes;
 use super::schedule::{self, Schedule, Scope, rotates};
-use super::shape::{self, Weights};
+use super::shape::{self, SideShape, Weights};
 use super::sizing::{fit_edges, sizing};
 use super::{Plan, Quality};
 use crate::Error;
@@ -34,53 +34,14 @@ impl Plan {
         check_processes(&stages, input.processes.count)?;
         let layers = layers(body, input.edges)?;
         let weights = [0, 1].map(|side| Weights::new((0..input.rows[side]).map(|row| input.degrees[side](row))));
-        let mut bounds = [Side::Left, Side::Right].map(|side| batch_bounds(&weights[side as usize], body, side));
-        let imbalance = [0, 1].map(|side| imbalance(&weights[side], &bounds[side], input.workers));
-        let processes = input.processes.count;
-        let grouped = grouped(&stages)?;
-        let chosen = choose(input, &stages, &bounds, layers)?;
-        let cut = chosen.is_some();
-        let mut columns = chosen.unwrap_or_else(|| Columns::whole(&stages, processes));
-        let left_whole = processes > 1 && !cut && columns.are_whole(Side::Left);
-        let (workers, settled) = (input.workers, settled(&stages));
-        let costs = schedule::Costs { imbalance, settled, workers, processes, left_whole, cut };
-        let whole = stages.iter().any(|stage| stage.whole);
-        let schedules = stages.iter().map(|stage| schedule_of(stage, whole, costs)).collect::<Result<Vec<_>, _>>()?;
-        if !cut {
-            columns.follow([Side::Left, Side::Right].map(|side| runs_edges(&stages, &schedules, side)));
-        }
-
-        let mut owned = owned_sides(&stages, &schedules, input.square);
-        // Vertices of a square graph have one home, whichever side's shards their masters are asked by.
-        let has_one_home = input.square && processes > 1 && (owned[0] && !cut || keeps_left(&stages));
-        if has_one_home {
-            bounds = [0, 1].map(|_| merged(&bounds));
-        }
-        owned[0] |= cut && !input.square;
-        owned[1] |= cut;
-        let edges_per_layer = input.edges / layers as u64;
-        let rotates = schedules.contains(&Some(Schedule::Rotation));
-        let mut sizing = sizing(input, (grouped, rotates), owned, edges_per_layer, &bounds);
-        fit_edges(&mut sizing, input, &stages, &bounds);
-        let of_homes = (cut || has_one_home).then(|| home_weights(input, &columns));
-        let work = of_homes.as_ref().unwrap_or(&weights);
-        let mut shapes = [0, 1].map(|side| shape::shards(&work[side], &bounds[side], sizing[side], input.workers));
-        if has_one_home {
-            shapes[0] = shapes[1].clone();
-        } else if cut && input.square {
-            processes::deal_seats(&mut shapes[0], bounds[1].len() - 1, (processes, workers / processes));
-        }
-        if whole {
-            // Nobody runs edges by left shards.
-            let rows = Weights::new(std::iter::repeat_n(0, input.rows[0]));
-            shapes[0] = shape::shards(&rows, &bounds[0], sizing[0], input.workers);
-        }
-        if rotates {
-            processes::own_by_first_visit(&mut shapes[1], &bounds[1], (processes, input.workers / processes));
-        }
+        let bounds = [Side::Left, Side::Right].map(|side| batch_bounds(&weights[side as usize], body, side));
+        let assignment = Assignment::new(&stages, input, (&weights, &bounds), layers)?;
+        let shapes = assignment.shapes(&stages, input, (&weights, bounds), layers);
         let adds_left = stages.iter().any(|stage| stage.kind.mode(Side::Left) == Some(Mode::Add));
         let square = input.square.then_some(adds_left);
-        let placement = Placement::new(columns, [&shapes[0], &shapes[1]], workers / processes, square);
+        let Assignment { schedules, columns, grouped, whole, .. } = assignment;
+        let threads = input.workers / input.processes.count;
+        let placement = Placement::new(columns, [&shapes[0], &shapes[1]], threads, square);
         let [left, right] = shapes;
 
         let mut plan = Self {
@@ -92,14 +53,14 @@ impl Plan {
             passes_per_clock: input.passes_per_clock,
             mirrored: false,
             parts: [None; 2],
-            copies: copies(&schedules, input.workers / processes),
+            copies: copies(&schedules, threads),
             wide: if whole { input.rows[0] } else { left.max_rows() }.max(right.max_rows()) > 1 << 16,
             whole,
-            homes: homes(input.topology, input.workers, input.workers / processes),
+            homes: homes(input.topology, input.workers, threads),
             body: Vec::new(),
             steps: Arc::default(),
-            reduces: outline::reduces(&stages, body, input.square || processes > 1),
-            swings: false,
+            reduces: outline::reduces(&stages, body, input.square || input.processes.count > 1),
+            alternates: false,
             square: input.square,
             edges: input.edges,
             memory_bytes: 0,
@@ -117,7 +78,7 @@ impl Plan {
         let scope = Scope { left: 0..plan.left.num_shards(), right: 0..plan.right.num_shards(), layers: 0..layers };
         plan.mirrored = (plan.slack != Some(0) || plan.passes_per_clock > 1) && plan.rotates_updates();
         plan.parts = [Side::Left, Side::Right].map(|side| plan.part(side, body));
-        plan.swings = plan.can_swing(body);
+        plan.alternates = plan.can_alternate(body);
         plan.add_crossings();
         Builder { plan: &mut plan, weights: &weights }.body(body, &scope);
         if !input.early {
@@ -128,6 +89,82 @@ impl Plan {
         plan.check_passes()?;
         plan.let_flow(input.look_every);
         Ok(plan)
+    }
+}
+
+/// Who runs which edges, before shards are cut: the schedule of each stage, and the columns of processes.
+struct Assignment {
+    schedules: Vec<Option<Schedule>>,
+    columns: Columns,
+    /// Whether vertices of both sides may be cut.
+    cut: bool,
+    /// Whether blocks are grouped by right vertices.
+    grouped: bool,
+    /// Whether some stage takes whole columns.
+    whole: bool,
+}
+
+impl Assignment {
+    fn new(
+        stages: &[StageInfo],
+        input: &Input<'_>,
+        (weights, bounds): (&[Weights; 2], &[Vec<usize>; 2]),
+        layers: usize,
+    ) -> Result<Self, Error> {
+        let (workers, processes) = (input.workers, input.processes.count);
+        let imbalance = [0, 1].map(|side| imbalance(&weights[side], &bounds[side], workers));
+        let grouped = grouped(stages)?;
+        let chosen = choose(input, stages, bounds, layers)?;
+        let cut = chosen.is_some();
+        let mut columns = chosen.unwrap_or_else(|| Columns::whole(stages, processes));
+        let left_whole = processes > 1 && !cut && columns.are_whole(Side::Left);
+        let costs = schedule::Costs { imbalance, settled: settled(stages), workers, processes, left_whole, cut };
+        let whole = stages.iter().any(|stage| stage.whole);
+        let schedules = stages.iter().map(|stage| schedule_of(stage, whole, costs)).collect::<Result<Vec<_>, _>>()?;
+        if !cut {
+            columns.follow([Side::Left, Side::Right].map(|side| runs_edges(stages, &schedules, side)));
+        }
+        Ok(Self { schedules, columns, cut, grouped, whole })
+    }
+
+    /// Cuts the rows of both sides into shards.
+    fn shapes(
+        &self,
+        stages: &[StageInfo],
+        input: &Input<'_>,
+        (weights, mut bounds): (&[Weights; 2], [Vec<usize>; 2]),
+        layers: usize,
+    ) -> [SideShape; 2] {
+        let (cut, processes) = (self.cut, input.processes.count);
+        let of_processes = (processes, input.workers / processes);
+        let mut owned = owned_sides(stages, &self.schedules, input.square);
+        // Vertices of a square graph have one home, whichever side's shards their masters are asked by.
+        let has_one_home = input.square && processes > 1 && (owned[0] && !cut || keeps_left(stages));
+        if has_one_home {
+            bounds = [0, 1].map(|_| merged(&bounds));
+        }
+        owned[0] |= cut && !input.square;
+        owned[1] |= cut;
+        let rotates = self.schedules.contains(&Some(Schedule::Rotation));
+        let mut sizing = sizing(input, (self.grouped, rotates), owned, input.edges / layers as u64, &bounds);
+        fit_edges(&mut sizing, input, stages, &bounds);
+        let of_homes = (cut || has_one_home).then(|| home_weights(input, &self.columns));
+        let work = of_homes.as_ref().unwrap_or(weights);
+        let mut shapes = [0, 1].map(|side| shape::shards(&work[side], &bounds[side], sizing[side], input.workers));
+        if has_one_home {
+            shapes[0] = shapes[1].clone();
+        } else if cut && input.square {
+            processes::deal_seats(&mut shapes[0], bounds[1].len() - 1, of_processes);
+        }
+        if self.whole {
+            // Nobody runs edges by left shards.
+            let rows = Weights::new(std::iter::repeat_n(0, input.rows[0]));
+            shapes[0] = shape::shards(&rows, &bounds[0], sizing[0], input.workers);
+        }
+        if rotates {
+            processes::own_by_first_visit(&mut shapes[1], &bounds[1], of_processes);
+        }
+        shapes
     }
 }
 

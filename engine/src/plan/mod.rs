@@ -95,7 +95,7 @@ pub struct Plan {
     /// For each stage, whether it is an Apply to whose deltas stages before it have added since the last one.
     pub reduces: Vec<bool>,
     /// Whether right shards go from process to process to and fro: each iteration begins where the last one ended.
-    pub swings: bool,
+    pub alternates: bool,
     /// Whether both sides index the same vertices.
     pub square: bool,
     /// Edges, for reports.

@@ -201,76 +201,117 @@ pub fn tasks(
     kind: StageKind,
     schedule: Option<Schedule>,
     scope: &Scope,
-    (left, right): (&SideShape, &SideShape),
+    shapes: (&SideShape, &SideShape),
     placement: &Placement,
     route: Route,
 ) -> Vec<Vec<Task>> {
-    let (processes, threads) = (placement.processes(), placement.threads());
-    let of_all = Rotation { columns: scope.right.len(), processes, threads };
-    let rotation = if route == Route::Process { Rotation { processes: 1, ..of_all } } else { of_all };
-    let visitors: Vec<Vec<usize>> = match schedule {
-        Some(Schedule::Rotation) => (0..rotation.columns).map(|at| rotation.of_shard(at)).collect(),
-        _ => Vec::new(),
-    };
-    let layers = || scope.layers.clone();
-    // A task on a shard of a side, with these of the other.
-    let on = |side: Side, shard: usize, others: Range<usize>| match side {
-        Side::Left => Task::new(shard..shard + 1, others, layers()),
-        Side::Right => Task::new(others, shard..shard + 1, layers()),
-    };
-    let shape = |side: Side| if side == Side::Left { left } else { right };
-    (0..processes * threads)
-        .map(|worker| {
-            let mine = |side: Side| scope.shards(side).filter(move |&shard| shape(side).owners[shard] == worker);
-            let run_here = |side: Side| {
-                let is_run = move |&shard: &usize| placement.works_on(worker, side, (shard, shape(side).owners[shard]));
-                scope.shards(side).filter(is_run)
-            };
-            match (kind, schedule) {
-                (StageKind::Exchange(..), Some(Schedule::Rotation)) => {
-                    visits(scope, worker, (rotation, &visitors), (route, right))
-                }
-                (StageKind::Exchange(..), Some(Schedule::Owned { side, partial })) => {
-                    let mut copies = [0, 0];
-                    copies[side.other() as usize] = if partial { worker % threads } else { 0 };
-                    run_here(side).map(|shard| Task { copies, ..on(side, shard, scope.shards(side.other())) }).collect()
-                }
-                (StageKind::Exchange(..), Some(Schedule::Whole { by_one, partial })) => {
-                    let copies = [if partial { worker } else { 0 }, 0];
-                    let owner = |shard: usize| if by_one { 0 } else { right.owners[shard] };
-                    let mine: Vec<_> = scope.right.clone().filter(|&shard| owner(shard) == worker).collect();
-                    let runs = mine.chunk_by(|a, b| a + 1 == *b);
-                    let task = |run: &[usize]| Task::new(scope.left.clone(), run[0]..run[0] + run.len(), layers());
-                    runs.map(|run| Task { copies, ..task(run) }).collect()
-                }
-                // Edge data are sent with the tasks that change them.
-                (StageKind::Exchange(..), None) | (StageKind::SendEdges(_), _) => Vec::new(),
-                (StageKind::Incident(side), _) => {
-                    mine(side).map(|shard| on(side, shard, scope.shards(side.other()))).collect()
-                }
-                (StageKind::Apply(side) | StageKind::Publish(side), _) => {
-                    mine(side).map(|shard| on(side, shard, 0..0)).collect()
-                }
-                (StageKind::TakeRows | StageKind::SendChanges, _) => {
-                    let all = rotation.by_first_visit().into_iter().map(|at| scope.right.start + at);
-                    let mine = all.filter(|shard| shard % threads == worker % threads);
-                    mine.map(|shard| on(Side::Right, shard, 0..0)).collect()
-                }
-                (StageKind::Deliver(side), _) => {
-                    let process = worker / threads;
-                    let foreign = |shard: &usize| {
-                        shape(side).owners[*shard] / threads != process && placement.adds_to(process, side, *shard)
-                    };
-                    let mine = scope.shards(side).filter(foreign).filter(|shard| shard % threads == worker % threads);
-                    mine.map(|shard| on(side, shard, 0..0)).collect()
-                }
-                (StageKind::GlobalSync(over), _) => {
-                    let shards = over.into_iter().flat_map(|side| mine(side).map(move |shard| on(side, shard, 0..0)));
-                    shards.chain([Task::new(0..0, 0..0, layers())]).collect()
-                }
+    let dealing = Dealing::new(schedule, scope, shapes, placement, route);
+    (0..placement.processes() * placement.threads()).map(|worker| dealing.of_worker(worker, kind)).collect()
+}
+
+/// What the tasks of a step are dealt by.
+struct Dealing<'p> {
+    schedule: Option<Schedule>,
+    scope: &'p Scope,
+    shapes: [&'p SideShape; 2],
+    placement: &'p Placement,
+    route: Route,
+    rotation: Rotation,
+    /// Of a rotation, who visits each right shard in turn.
+    visitors: Vec<Vec<usize>>,
+}
+
+impl<'p> Dealing<'p> {
+    fn new(
+        schedule: Option<Schedule>,
+        scope: &'p Scope,
+        (left, right): (&'p SideShape, &'p SideShape),
+        placement: &'p Placement,
+        route: Route,
+    ) -> Self {
+        let (processes, threads) = (placement.processes(), placement.threads());
+        let of_all = Rotation { columns: scope.right.len(), processes, threads };
+        let rotation = if route == Route::Process { Rotation { processes: 1, ..of_all } } else { of_all };
+        let visitors = match schedule {
+            Some(Schedule::Rotation) => (0..rotation.columns).map(|at| rotation.of_shard(at)).collect(),
+            _ => Vec::new(),
+        };
+        Self { schedule, scope, shapes: [left, right], placement, route, rotation, visitors }
+    }
+
+    fn of_worker(&self, worker: usize, kind: StageKind) -> Vec<Task> {
+        let (scope, threads) = (self.scope, self.placement.threads());
+        let mine = |side: Side| scope.shards(side).filter(move |&shard| self.owner(side, shard) == worker);
+        let is_seat = |shard: &usize| shard % threads == worker % threads;
+        match kind {
+            StageKind::Exchange(..) => self.exchange(worker),
+            // Edge data are sent with the tasks that change them.
+            StageKind::SendEdges(_) => Vec::new(),
+            StageKind::Incident(side) => {
+                mine(side).map(|shard| self.on(side, shard, scope.shards(side.other()))).collect()
             }
-        })
-        .collect()
+            StageKind::Apply(side) | StageKind::Publish(side) => {
+                mine(side).map(|shard| self.on(side, shard, 0..0)).collect()
+            }
+            StageKind::TakeRows | StageKind::SendChanges => {
+                let all = self.rotation.by_first_visit().into_iter().map(|at| scope.right.start + at);
+                all.filter(is_seat).map(|shard| self.on(Side::Right, shard, 0..0)).collect()
+            }
+            StageKind::Deliver(side) => {
+                let process = worker / threads;
+                let foreign = |shard: &usize| {
+                    self.owner(side, *shard) / threads != process && self.placement.adds_to(process, side, *shard)
+                };
+                let mine = scope.shards(side).filter(foreign).filter(is_seat);
+                mine.map(|shard| self.on(side, shard, 0..0)).collect()
+            }
+            StageKind::GlobalSync(over) => {
+                let shards = over.into_iter().flat_map(|side| mine(side).map(move |shard| self.on(side, shard, 0..0)));
+                shards.chain([Task::new(0..0, 0..0, scope.layers.clone())]).collect()
+            }
+        }
+    }
+
+    fn exchange(&self, worker: usize) -> Vec<Task> {
+        let (scope, threads) = (self.scope, self.placement.threads());
+        match self.schedule {
+            Some(Schedule::Rotation) => {
+                let right = self.shapes[Side::Right as usize];
+                visits(scope, worker, (self.rotation, &self.visitors), (self.route, right))
+            }
+            Some(Schedule::Owned { side, partial }) => {
+                let mut copies = [0, 0];
+                copies[side.other() as usize] = if partial { worker % threads } else { 0 };
+                let is_run = |&shard: &usize| self.placement.works_on(worker, side, (shard, self.owner(side, shard)));
+                let task = |shard: usize| Task { copies, ..self.on(side, shard, scope.shards(side.other())) };
+                scope.shards(side).filter(is_run).map(task).collect()
+            }
+            Some(Schedule::Whole { by_one, partial }) => {
+                let copies = [if partial { worker } else { 0 }, 0];
+                let owner = |shard: usize| if by_one { 0 } else { self.owner(Side::Right, shard) };
+                let mine: Vec<_> = scope.right.clone().filter(|&shard| owner(shard) == worker).collect();
+                let runs = mine.chunk_by(|a, b| a + 1 == *b);
+                let rights = runs.map(|run| run[0]..run[0] + run.len());
+                rights
+                    .map(|right| Task { copies, ..Task::new(scope.left.clone(), right, scope.layers.clone()) })
+                    .collect()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    fn owner(&self, side: Side, shard: usize) -> usize {
+        self.shapes[side as usize].owners[shard]
+    }
+
+    /// A task on a shard of a side, with these of the other.
+    fn on(&self, side: Side, shard: usize, others: Range<usize>) -> Task {
+        let layers = self.scope.layers.clone();
+        match side {
+            Side::Left => Task::new(shard..shard + 1, others, layers),
+            Side::Right => Task::new(others, shard..shard + 1, layers),
+        }
+    }
 }
 
 /// Each worker runs the blocks of its own left shards with the right shard that it visits; the way back is the way forth in

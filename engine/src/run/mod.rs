@@ -23,7 +23,7 @@ pub mod worker;
 pub(crate) use between::{collect, put, refresh, settle, spread, take};
 pub(crate) use driver::run;
 pub use injection::{Injection, NoInjection};
-pub(crate) use modelled::{Approval, MakeWorker, Modelled, Thing, VirtualWorker};
+pub(crate) use modelled::{Approval, MakeWorker, Modelled, Shared, VirtualWorker};
 pub use peers::Peers;
 pub(crate) use peers::{agree, all_gather, pack_parts, parts_for};
 pub use report::{IterationReport, WorkerReport, WorkerSeconds};

@@ -16,7 +16,7 @@ pub trait Modelled {
     ///
     /// # Errors
     /// Those of `make`, which the next process calls again.
-    fn share(&self, make: &mut dyn FnMut() -> Result<Thing, Error>) -> Result<Thing, Error>;
+    fn share(&self, make: &mut dyn FnMut() -> Result<Shared, Error>) -> Result<Shared, Error>;
 
     /// Lets this process's part of a run begin once all have come, and waits for none.
     ///
@@ -37,7 +37,7 @@ pub trait Modelled {
 }
 
 /// What processes share.
-pub type Thing = Arc<dyn Any + Send + Sync>;
+pub type Shared = Arc<dyn Any + Send + Sync>;
 
 /// Makes a worker, given its time, on the thread that moves it on.
 pub type MakeWorker = Box<dyn FnOnce(Box<dyn Time>) -> Box<dyn VirtualWorker> + Send>;

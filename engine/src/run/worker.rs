@@ -284,7 +284,7 @@ impl Worker {
 
     /// Tells whether a step rotates shards that are on their way back.
     fn goes_back(&self, step: usize) -> bool {
-        self.plan.swings && self.passes % 2 == 1 && self.plan.rotates_update(self.plan.steps[step].stage)
+        self.plan.alternates && self.passes % 2 == 1 && self.plan.rotates_update(self.plan.steps[step].stage)
     }
 
     fn due(&self, at: Position, task: &Task) -> bool {

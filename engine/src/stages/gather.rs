@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use megagrid_partition::Side;
+use megagrid_partition::parallel::with_one_of;
 use megagrid_stages::simd::{Kernel, prefetch};
 use megagrid_stages::{Context, EdgeItem, Gather, Neighbors, On, Program, Store, Update, Vertex};
 
@@ -23,7 +24,8 @@ impl<P: Program, O, G> RunGather<P, O, G> {
 
 impl<P: Program, O: On<P>, G: Gather<P, O>> RunStage<P> for RunGather<P, O, G> {
     fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
-        self.1.with(|scratch| gather::<P, O, G>(&self.0, (site.grid, site.plan), task.shard(O::SIDE), scratch, cx))
+        let shard = task.shard(O::SIDE);
+        with_one_of(&self.1, |scratch| gather::<P, O, G>(&self.0, (site.grid, site.plan), shard, scratch, cx))
     }
 }
 

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 use megagrid_partition::Side;
-use megagrid_partition::parallel::lock;
+use megagrid_partition::parallel::with_one_of;
 use megagrid_stages::simd::Kernel;
 use megagrid_stages::{Context, EdgeItem, Incident, On, Program, Store, Update, Vertex};
 
@@ -46,23 +46,7 @@ impl<P: Program> Scratch<P> {
 }
 
 /// Scratch for as many tasks as run at a time.
-pub(super) struct Pool<P: Program>(Mutex<Vec<Scratch<P>>>);
-
-impl<P: Program> Default for Pool<P> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<P: Program> Pool<P> {
-    /// Lends scratch for a task.
-    pub(super) fn with<R>(&self, run: impl FnOnce(&mut Scratch<P>) -> R) -> R {
-        let mut scratch = lock(&self.0).pop().unwrap_or_default();
-        let result = run(&mut scratch);
-        lock(&self.0).push(scratch);
-        result
-    }
-}
+pub(super) type Pool<P> = Mutex<Vec<Scratch<P>>>;
 
 /// An Incident ready to run tasks.
 pub struct RunIncident<P: Program, O, A>(Arc<A>, Pool<P>, PhantomData<O>);
@@ -76,7 +60,7 @@ impl<P: Program, O, A> RunIncident<P, O, A> {
 impl<P: Program, O: On<P>, A: Incident<P, O::Vertex>> RunStage<P> for RunIncident<P, O, A> {
     fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
         let shard = task.shard(O::SIDE);
-        self.1.with(|scratch| visit::<P, O, A>(&self.0, (site.grid, site.plan), shard, scratch, cx))
+        with_one_of(&self.1, |scratch| visit::<P, O, A>(&self.0, (site.grid, site.plan), shard, scratch, cx))
     }
 }
 

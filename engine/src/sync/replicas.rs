@@ -342,7 +342,7 @@ impl<V: Vertex> Replicas<V> {
     }
 
     /// Writes the body of a message of a master's rows; the age goes in its header.
-    pub fn pack_fresh(&self, fresh: &Fresh<SyncItem<V>>) -> Vec<u8> {
+    fn pack_fresh(&self, fresh: &Fresh<SyncItem<V>>) -> Vec<u8> {
         let mut bytes = fresh.included.to_le_bytes().to_vec();
         fresh.rows.put(self.form, &mut bytes);
         bytes

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use megagrid_partition::parallel::lock;
 
 use crate::Error;
-use crate::run::Thing;
+use crate::run::Shared;
 
 /// Things that workers share, in the order in which each asks for them.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ struct State {
     /// How many things each worker has asked for.
     asked: Vec<usize>,
     /// What was made, until all workers have it, and how many have it.
-    things: Vec<(Option<Thing>, usize)>,
+    things: Vec<(Option<Shared>, usize)>,
 }
 
 impl MadeOnce {
@@ -30,7 +30,7 @@ impl MadeOnce {
     ///
     /// # Errors
     /// Those of `make`, which the next worker calls again.
-    pub fn share(&self, worker: usize, make: &mut dyn FnMut() -> Result<Thing, Error>) -> Result<Thing, Error> {
+    pub fn share(&self, worker: usize, make: &mut dyn FnMut() -> Result<Shared, Error>) -> Result<Shared, Error> {
         let mut state = lock(&self.0);
         let (at, workers) = (state.asked[worker], state.asked.len());
         if state.things.len() <= at {

@@ -36,7 +36,7 @@ pub use model::{Costs, Link, Model, NoLink};
 
 use crate::Error;
 use crate::plan::Plan;
-use crate::run::{MakeWorker, Modelled, Peers, Thing, pack_parts, parts_for};
+use crate::run::{MakeWorker, Modelled, Peers, Shared, pack_parts, parts_for};
 use crate::sync::InTransit;
 use calibration::Samples;
 use made_once::MadeOnce;
@@ -187,7 +187,7 @@ impl Peers for VirtualPeers {
 }
 
 impl Modelled for VirtualPeers {
-    fn share(&self, make: &mut dyn FnMut() -> Result<Thing, Error>) -> Result<Thing, Error> {
+    fn share(&self, make: &mut dyn FnMut() -> Result<Shared, Error>) -> Result<Shared, Error> {
         self.cluster.made_once.share(self.worker, make)
     }
 

@@ -354,7 +354,7 @@ impl Tasks for Marks {
     }
 }
 
-/// Runs iterations of so many clocks. A worker may be told to go on after it has ended an iteration, or before.
+/// Runs iterations of `clocks` clocks. A worker may be told to go on after it has ended an iteration, or before.
 fn check_slack(slack: u64, clocks: usize, iterations: u64) {
     let kinds = [StageKind::Exchange(Mode::Update, Mode::Read)];
     let batch = Outline::Vertices(Side::Left, Cut::Vertices(2), BatchOrder::Fixed, vec![Outline::Stage(0)]);

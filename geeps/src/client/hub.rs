@@ -47,7 +47,7 @@ pub enum Ended {
 }
 
 impl Hub {
-    /// Makes one for a ring of so many values, and so many tables and local data.
+    /// Makes one for a ring of `ring` values, `tables` tables and `locals` local data.
     pub fn new(ring: usize, tables: usize, locals: usize) -> Self {
         let state = State {
             asked: 0,
@@ -123,7 +123,7 @@ impl Hub {
         self.wait_for(|state| (state.asked > access).then_some(()))
     }
 
-    /// The allocator waits until so many posts to a home were written.
+    /// The allocator waits until `posts` posts to a home were written.
     pub fn wait_until_written(&self, home: Home, posts: u64) -> Result<(), Ended> {
         self.wait_for(|state| (state.written(home) >= posts).then_some(()))
     }

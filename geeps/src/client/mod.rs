@@ -103,7 +103,7 @@ impl Client {
         self.iteration
     }
 
-    /// Checks that so many iterations are done, and no other has begun.
+    /// Checks that `iterations` iterations are done, and no other has begun.
     ///
     /// # Errors
     /// An iteration that ended before its last call.

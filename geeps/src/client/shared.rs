@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use megagrid_partition::parallel::lock;
+
 use super::hub::Hub;
 use super::log::Log;
 use crate::Error;
@@ -144,10 +146,10 @@ impl Shared {
     }
 
     pub fn swapped(&self, local: usize) -> MutexGuard<'_, Vec<f32>> {
-        self.swapped[local].lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.swapped[local])
     }
 
     pub fn log(&self, table: TableId) -> MutexGuard<'_, Log> {
-        self.logs[table.0].lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.logs[table.0])
     }
 }

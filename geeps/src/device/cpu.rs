@@ -1,7 +1,9 @@
 //! The reference device: the host's own memory and one thread at a time, with the same bits every time.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+
+use megagrid_partition::parallel::lock;
 
 use super::{Command, Device, DeviceRange, MatMul, Segments, VALUE_BYTES, kernels, padded};
 use crate::{Error, rows};
@@ -26,7 +28,7 @@ impl Cpu {
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
         // A command that panics leaves values, not a structure, half written, and its thread ends the run.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

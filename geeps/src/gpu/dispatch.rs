@@ -93,7 +93,7 @@ enum Threads {
     /// As many as there are values.
     Values,
     Of(usize),
-    /// Those of a product with so many rows and columns.
+    /// Those of a product: its rows and columns.
     Product(usize, usize),
 }
 

@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 
 use dispatch::{BINDINGS, Dispatch, Parameters, dispatches, window};
 
+use megagrid_partition::parallel::lock;
+
 use crate::Error;
 use crate::device::{ALIGNMENT, Command, Device, DeviceRange, VALUE_BYTES, padded};
 
@@ -66,11 +68,11 @@ struct Fault(Mutex<Option<Error>>);
 
 impl Fault {
     fn set(&self, error: Error) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        lock(&self.0).get_or_insert(error);
     }
 
     fn get(&self) -> Option<Error> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.0).clone()
     }
 }
 
@@ -83,7 +85,7 @@ impl Gpu {
         Self::with_binding_limit(NonZero::<usize>::MAX)
     }
 
-    /// Opens the device as one that binds no more than so many values at a time, as tests do.
+    /// Opens the device as one that binds no more than `values` values at a time, as tests do.
     ///
     /// # Errors
     /// Those of [`Gpu::new`].
@@ -114,7 +116,7 @@ impl Gpu {
             return Err(error);
         }
         let name = adapter.get_info().name;
-        // What is bound begins up to so many values before the range.
+        // What is bound begins up to `ALIGNMENT` values before the range.
         let Some(binds) = binds.checked_sub(ALIGNMENT).and_then(NonZero::new) else {
             return Err(refused(&format!("it binds {} bytes at a time", limits.max_storage_buffer_binding_size)));
         };
@@ -301,7 +303,7 @@ impl Device for Gpu {
         }
         let buffers = self.buffers("upload", &[to])?;
         for (at, part) in values.chunks(STAGED).enumerate() {
-            let mut uploading = self.uploading.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut uploading = lock(&self.uploading);
             if *uploading + part.len() > STAGED {
                 self.wait()?;
                 *uploading = 0;
@@ -316,7 +318,7 @@ impl Device for Gpu {
     fn download(&self, from: DeviceRange) -> Result<Vec<f32>, Error> {
         let buffers = self.buffers("download", &[from])?;
         self.check()?;
-        let _downloading = self.downloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _downloading = lock(&self.downloading);
         let mut values = Vec::with_capacity(from.len);
         while values.len() < from.len {
             let part = from.part(values.len(), STAGED.min(from.len - values.len()));

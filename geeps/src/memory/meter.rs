@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::Error;
 use crate::device::{Command, Device, DeviceRange, VALUE_BYTES, padded};
 
-/// A device of which so many bytes may be taken, and that counts what is moved.
+/// A device of which no more bytes may be taken than its budget, and that counts what is moved.
 #[derive(Debug)]
 pub struct Meter {
     device: Arc<dyn Device>,

@@ -45,7 +45,7 @@ pub struct Shortage {
 /// Access buffers hold this many layers: the one that is computed, and the next one.
 const BUFFERED_LAYERS: usize = 2;
 
-/// Decides what is pinned with so many values of device memory.
+/// Decides what is pinned with `budget` values of device memory.
 ///
 /// The algorithm as printed pins local data of the largest layer one by one, since each makes the buffers smaller,
 /// and stops at the first that does not fit. Where two layers tie for the largest, pinning data of one makes nothing

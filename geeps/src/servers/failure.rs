@@ -4,9 +4,10 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use megagrid_partition::parallel::lock;
+
 use super::inbox::Inboxes;
 use crate::Error;
-use crate::sync::locked;
 
 /// The first failure, and who is to hear of it.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl Failure {
 
     /// Ends the run of all workers. The first reason counts.
     pub fn set(&self, error: Error) {
-        locked(&self.first).get_or_insert(error);
+        lock(&self.first).get_or_insert(error);
         if !self.is_set.swap(true, Ordering::AcqRel) {
             // One that is closed already need not be.
             self.streams.iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
@@ -35,6 +36,6 @@ impl Failure {
 
     /// Returns it.
     pub fn get(&self) -> Option<Error> {
-        if self.is_set.load(Ordering::Acquire) { locked(&self.first).clone() } else { None }
+        if self.is_set.load(Ordering::Acquire) { lock(&self.first).clone() } else { None }
     }
 }

@@ -3,8 +3,9 @@
 use std::fmt::Debug;
 use std::sync::{Condvar, Mutex, PoisonError};
 
+use megagrid_partition::parallel::lock;
+
 use crate::Error;
-use crate::sync::locked;
 
 /// Rows from a server.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,7 +56,7 @@ impl Inboxes {
     /// Puts rows into the inbox of a worker; `false`: it is none of this process.
     pub fn put(&self, worker: usize, server: usize, rows: Rows) -> bool {
         let Some(inbox) = worker.checked_sub(self.first).and_then(|own| self.all.get(own)) else { return false };
-        locked(&inbox.answers)[server] = Some(rows);
+        lock(&inbox.answers)[server] = Some(rows);
         inbox.changed.notify_all();
         true
     }
@@ -71,7 +72,7 @@ impl Inboxes {
         may_stop: impl Fn() -> Result<bool, Error>,
     ) -> Result<Option<Vec<Rows>>, Error> {
         let inbox = &self.all[worker - self.first];
-        let mut answers = locked(&inbox.answers);
+        let mut answers = lock(&inbox.answers);
         loop {
             if may_stop()? {
                 return Ok(None);
@@ -87,7 +88,7 @@ impl Inboxes {
     pub fn wake(&self) {
         for inbox in &self.all {
             // Whoever has looked and is about to sleep holds the lock until it sleeps.
-            drop(locked(&inbox.answers));
+            drop(lock(&inbox.answers));
             inbox.changed.notify_all();
         }
     }

@@ -10,10 +10,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use megagrid_partition::parallel::lock;
+
 use super::frame::{Kind, Message, invalid};
 use super::inbox::{Inboxes, Reader, Rows};
 use super::tablets::{Ask, Tablets, Update};
-use crate::sync::locked;
 use crate::table::{RowList, Table, TableId};
 
 /// The sending end of a connection.
@@ -39,7 +40,7 @@ impl Link {
     /// # Errors
     /// A connection that is closed.
     pub fn send(&self, message: Message, words: &[u32]) -> io::Result<()> {
-        let bytes = message.write(&mut *locked(&self.to), words)?;
+        let bytes = message.write(&mut *lock(&self.to), words)?;
         self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }

@@ -23,12 +23,12 @@ use failure::Failure;
 use frame::{Kind, Message};
 use inbox::{Inboxes, Reader, Rows};
 use link::{Clients, Link};
+use megagrid_partition::parallel::lock;
 pub use tablets::Consistency;
 use tablets::{Ask, Tablets, Update};
 
 use crate::Error;
 use crate::processes::Processes;
-use crate::sync::locked;
 use crate::table::{RowList, RowsId, Table, TableId, Tables};
 
 /// What a worker has read.
@@ -180,7 +180,7 @@ impl Servers {
     /// Returns how often data of each age, minus the reader's clock, was read by the workers of this process; −1 is fresh.
     #[must_use]
     pub fn staleness(&self) -> BTreeMap<i64, u64> {
-        locked(&self.staleness).clone()
+        lock(&self.staleness).clone()
     }
 
     /// Returns the bytes of rows that were read here by workers of all processes, and of their updates.
@@ -262,7 +262,7 @@ impl Servers {
         let stops = || self.failure().map_or_else(|| Ok(may_stop()), Err);
         let Some(mut answers) = self.inboxes.wait(worker, servers, stops)? else { return Ok(None) };
         if let Some(oldest) = answers.iter().map(|rows| rows.staleness).min() {
-            *locked(&self.staleness).entry(oldest).or_insert(0) += 1;
+            *lock(&self.staleness).entry(oldest).or_insert(0) += 1;
         }
         let lens = division.parts().iter().map(|part| part.list.distinct * part.list.width);
         if !answers.iter().map(|rows| rows.values.len()).eq(lens) {

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use megagrid_partition::parallel::lock;
+
 use super::inbox::{Reader, Rows};
 use crate::Error;
 use crate::rows;
-use crate::sync::locked;
 use crate::table::{RowList, TableId};
 
 /// How fresh the parameters are that workers read.
@@ -97,7 +98,7 @@ impl State {
 }
 
 impl Tablets {
-    /// Makes a server whose tables are zeros, of so many values each.
+    /// Makes a server whose tables are zeros, of as many values each as `lens` says.
     ///
     /// # Errors
     /// Tables that this machine has no memory for.
@@ -117,22 +118,22 @@ impl Tablets {
 
     /// Sets the values of a table, before any worker reads.
     pub fn set(&self, table: TableId, values: &[f32]) {
-        locked(&self.tablets[table.0]).values.copy_from_slice(values);
+        lock(&self.tablets[table.0]).values.copy_from_slice(values);
     }
 
     /// Returns the values of all tables, with all that has been added.
     pub fn values(&self) -> Vec<Vec<f32>> {
-        self.tablets.iter().map(|tablet| locked(tablet).values.clone()).collect()
+        self.tablets.iter().map(|tablet| lock(tablet).values.clone()).collect()
     }
 
     /// Returns the bytes of rows that workers have read, and of their updates.
     pub fn bytes(&self) -> u64 {
-        self.tablets.iter().map(|tablet| locked(tablet).bytes).sum()
+        self.tablets.iter().map(|tablet| lock(tablet).bytes).sum()
     }
 
     /// Ends a clock of a worker on a table.
     pub fn commit(&self, worker: usize, table: TableId, updates: Vec<Update>) {
-        let mut state = locked(&self.tablets[table.0]);
+        let mut state = lock(&self.tablets[table.0]);
         let before = state.age();
         state.clocks[worker] += 1;
         state.bytes += updates.iter().map(|update| crate::table::bytes(update.values.len())).sum::<u64>();
@@ -159,7 +160,7 @@ impl Tablets {
 
     /// Gives rows to whoever asks for them, as soon as they are fresh enough.
     pub fn ask(&self, ask: Ask) {
-        let mut state = locked(&self.tablets[ask.list.table.0]);
+        let mut state = lock(&self.tablets[ask.list.table.0]);
         if state.is_ready(&ask, self.consistency) {
             let rows = state.rows(&ask, self.consistency);
             drop(state);

@@ -113,7 +113,7 @@ impl Feedback {
         Ok(Self { ratings, above })
     }
 
-    /// Has items ranked, of whom the first `k` are looked at, 10 if nothing is said, for the users of test data.
+    /// Has items ranked, of which the first `k` are looked at, 10 if nothing is said, for the users of test data.
     ///
     /// # Errors
     /// Edges that cannot be read.

@@ -33,7 +33,7 @@ type Unit = (&'static str, f64);
 /// Units, none of which is the end of another.
 const UNITS: [Unit; 5] = [("s", 1.0), ("min", 60.0), ("h", 3600.0), ("d", 86_400.0), ("w", 604_800.0)];
 
-/// What is older than so many half-lives counts as if it were that old, a thousandth. Values near 0 would cost the objective its digits,
+/// What is older than this many half-lives counts as if it were that old, a thousandth. Values near 0 would cost the objective its digits,
 /// since errors are kept times the root of the weight, and at last be taken for no feedback.
 const MOST_HALF_LIVES: f64 = 10.0;
 

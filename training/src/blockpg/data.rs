@@ -17,7 +17,7 @@ use crate::error::reading;
 use crate::input::{Source, Stopwatch, digest, phases};
 use crate::options::{check_holdout, lossy_option};
 use crate::record::{InputSizes, Phases};
-use crate::text::WordOptions;
+use crate::words::WordOptions;
 
 /// The largest value whose square, and sums of many, are numbers of single precision.
 const MOST: f32 = 1e16;
@@ -361,7 +361,7 @@ fn in_order(weights: &[f32], names: &Dictionary) -> Vec<f32> {
     names.iter().map(|name| number(&name).and_then(|at| weights.get(at)).copied().unwrap_or(1.0)).collect()
 }
 
-/// Returns how many models tell so many classes apart.
+/// Returns how many models tell `classes` classes apart.
 #[must_use]
 pub fn num_models(classes: usize) -> usize {
     if classes == 2 { 1 } else { classes }

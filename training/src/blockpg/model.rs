@@ -15,7 +15,7 @@ use super::unseen::Unseen;
 use crate::Error;
 use crate::model::{self, DAMAGED, Manifest, Model};
 use crate::record::Metrics;
-use crate::text::WordOptions;
+use crate::words::WordOptions;
 
 const WEIGHTS: &str = "weights.parquet";
 const WEIGHT: &str = "weight";

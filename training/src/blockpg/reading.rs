@@ -9,7 +9,7 @@ use megagrid_datasets::{Format, Layout, Readers, Samples, read_samples_with, rea
 use crate::Error;
 use crate::input::{Changing, Source};
 use crate::room;
-use crate::text::WordOptions;
+use crate::words::WordOptions;
 
 /// Reads samples from a text or a cache, to compare them with what a model says: `positive` and `words` as for training.
 ///

@@ -367,5 +367,5 @@ pub(super) fn check(samples: &Samples) -> Result<(), Error> {
     Ok(())
 }
 
-/// A certificate is worth its passes over the values after a round that gained at most so many times the tolerance.
+/// A certificate is worth its passes over the values after a round that gained at most this many times the tolerance.
 const SEEMS: f64 = 4.0;

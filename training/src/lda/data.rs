@@ -21,7 +21,7 @@ use crate::input::{Source, Stopwatch, digest, is_cache, no_edges, open, phases};
 use crate::options::{check_holdout, lossy, lossy_option};
 use crate::record::{InputSizes, Phases};
 use crate::room;
-use crate::text::WordOptions;
+use crate::words::WordOptions;
 
 /// Which documents and words there are.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::model::{DAMAGED, Manifest, Model, columns, read_names, write_names};
 use crate::record::Metrics;
-use crate::text::WordOptions;
+use crate::words::WordOptions;
 
 const ALPHA: &str = "alpha.npy";
 const TOTALS: &str = "topic_tokens.npy";

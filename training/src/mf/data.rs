@@ -176,7 +176,7 @@ impl Ratings {
         Ok(Self { unseen, held_out, ..Self::of(Prepared::new(train, &[Side::Right]), test)? })
     }
 
-    /// Has items ranked, of whom the first `k` are looked at, for the users that there are ratings to test on of.
+    /// Has items ranked, of which the first `k` are looked at, for the users that there are ratings to test on of.
     ///
     /// # Errors
     /// Edges that cannot be read.

@@ -282,7 +282,7 @@ impl<F: Form> Trainer for Factorizer<F> {
     }
 
     fn running(&self, _: &Ratings, engine: &Engine<F>) -> Metrics {
-        // Sums are those of a clock, which ends after so many iterations, and at a look.
+        // Sums are those of a clock, which ends after `passes_per_clock` iterations, and at a look.
         let of_clock = engine.iterations().saturating_sub(1) % self.passes_per_clock + 1;
         let iterations = of_clock.min(engine.reports().len() as u64).max(1);
         let mean = engine.global().squared_errors / (iterations * self.ratings).max(1) as f64;

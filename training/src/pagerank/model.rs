@@ -7,7 +7,7 @@ use megagrid_datasets::output::write_matrix;
 
 use crate::Error;
 use crate::graph::{Ranked, Top, listing};
-use crate::model::{Manifest, Model, Scored, best};
+use crate::model::{Manifest, Model, Scored};
 use crate::record::Metrics;
 
 /// Vertices and their scores, which sum to 1.
@@ -55,17 +55,10 @@ impl Ranks {
     /// # Errors
     /// No such set.
     pub fn top(&self, number: usize, set: Option<usize>) -> Result<Vec<Scored>, Error> {
-        let Some(set) = set else { return Ok(self.ranked.top(number)) };
-        let Some(scores) = set.checked_sub(1).and_then(|at| self.sets.get(at)) else {
-            return Err(Error::option(match self.sets.len() {
-                0 => "the model has no sets; rank with --restart-sets".to_owned(),
-                sets => format!("there is no set {set}; the model has the sets 1 to {sets}"),
-            }));
-        };
-        let best = best((0..).zip(scores.iter().copied()), number);
-        let scored =
-            |(at, score): (u32, f32)| Scored { name: self.ranked.names.name(at).into_owned(), score: score.into() };
-        Ok(best.into_iter().map(scored).collect())
+        match set {
+            Some(set) => self.ranked.top_of_set(&self.sets, set, number),
+            None => Ok(self.ranked.top(number)),
+        }
     }
 }
 

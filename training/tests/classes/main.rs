@@ -9,7 +9,7 @@ use megagrid_datasets::{Dataset, Dictionary, Labels, Samples as Labelled};
 use megagrid_partition::{EdgeList, SplitMix};
 use megagrid_training::blockpg::{Linear, LinearOptions, Regression, SampleOptions, Samples};
 use megagrid_training::record::Record;
-use megagrid_training::text::WordOptions;
+use megagrid_training::words::WordOptions;
 use megagrid_training::{
     Algorithm, CheckpointOptions, Error, Job, Observer, Processes, Reading, RunOptions, Trained, train,
 };
@@ -108,7 +108,7 @@ fn apart(found: &[f64], expected: &[f64]) -> f64 {
     found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
-/// Ends a run after so many iterations of its own.
+/// Ends a run after `iterations` of its own.
 struct EndsAfter {
     iterations: u64,
     seen: Cell<u64>,
@@ -124,7 +124,7 @@ impl Observer for EndsAfter {
     }
 }
 
-/// Trains in pieces of so many iterations, each continued from the checkpoint of the one before.
+/// Trains in pieces of `pieces` iterations, each continued from the checkpoint of the one before.
 fn in_pieces(
     made: &Made,
     pieces: u64,

@@ -142,7 +142,7 @@ fn shift(mut weights: Vec<f64>, l1: f64, l2: f64) -> f64 {
     if l2 == 0.0 {
         return 0.0_f64.clamp(low, high);
     }
-    // The slope at t, with so many weights below it.
+    // The slope at t, with `below` weights below it.
     let slope = |t: f64, below: usize| l2 * (number * t - sum) + l1 * (2.0 * below as f64 - number);
     // The first weight from which the penalty rises; the least is there, or before it.
     let at = (0..weights.len()).find(|&at| slope(weights[at], at + 1) >= 0.0).unwrap_or(weights.len() - 1);

@@ -8,9 +8,9 @@ use megagrid_stages::kernels::dot;
 use megagrid_stages::row_width;
 
 use crate::Error;
-use crate::crew::offsets;
 use crate::job::Measured;
 use crate::rows::Rows;
+use crate::workers::offsets;
 
 /// What is to be factorized.
 #[derive(Clone, Copy, Debug)]

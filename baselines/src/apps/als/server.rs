@@ -11,12 +11,12 @@ use megagrid_stages::simd::{Kernel, Level};
 
 use super::job::Job;
 use crate::apps::servers::Team;
-use crate::crew;
 use crate::gas::csr::Csr;
 use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::server::Table;
 use crate::store::{Client, Store};
+use crate::workers;
 use crate::{Error, Finish, Run};
 
 #[derive(Clone, Copy)]
@@ -159,7 +159,7 @@ impl<'j, S: Store> Trainer<'j, S> {
         store.set(tables.gramians, 1, &gramian)?;
         let edges = sides.map(|side| Csr::new(feedback, side, |edge| feedback.data[edge]));
         let crew = run.crew();
-        let of = |side: &Csr<f32>| crew::parts(side.len(), crew.all, |id| side.offsets[id] + id as u64);
+        let of = |side: &Csr<f32>| workers::parts(side.len(), crew.all, |id| side.offsets[id] + id as u64);
         let own = of(&edges[0]).into_iter().zip(of(&edges[1]));
         let worker = |(number, (users, items))| Worker {
             own: [users, items],

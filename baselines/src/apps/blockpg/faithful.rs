@@ -7,11 +7,11 @@ use megagrid_algorithms::blockpg::{
     Aim, BlockPg, Damp, Derivatives, Differentiate, Land, Leap, Limit, Margin, Plan, Settle, State, Step, Survey,
     Totals,
 };
+use megagrid_partition::parallel::lock;
 use megagrid_stages::{Add, Aggregate, Exchange, GlobalSync, Read, Total};
 
 use super::data::{Data, is_visited, loss};
 use super::gas::{Vertex, context, share};
-use crate::crew::lock;
 use crate::gas::cut::{Cut, edges_here};
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost, Measured};

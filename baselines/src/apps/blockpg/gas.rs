@@ -13,10 +13,10 @@ use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, GlobalSync, Mast
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::data::{Data, is_visited, join, loss, runs, sync};
-use crate::crew::Spent;
 use crate::gas::cut::{Cut, edges_here};
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
+use crate::workers::Spent;
 use crate::{Error, Finish, Run};
 
 /// A vertex: what samples know and what features know.

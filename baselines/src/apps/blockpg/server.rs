@@ -12,11 +12,11 @@ use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, GlobalSync, Mast
 
 use super::data::{Data, is_visited, loss, runs, sync};
 use crate::apps::servers::Team;
-use crate::crew::{self, Spent};
 use crate::gas::csr::Csr;
 use crate::job::{self, Cost, Measured};
 use crate::server::Table;
 use crate::store::{Client, Store};
+use crate::workers::{self, Spent};
 use crate::{Error, Finish, Run};
 
 #[derive(Clone, Copy)]
@@ -226,7 +226,7 @@ impl<'j, S: Store> Trainer<'j, S> {
 
 /// Cuts samples into runs with about as many values; values of each by feature, samples counted from the first.
 fn split(values: &EdgeList<f32>, workers: usize) -> impl Iterator<Item = (Range<usize>, Csr<f32>)> {
-    crew::deal(values, workers).into_iter().map(|(part, mut own)| {
+    workers::deal(values, workers).into_iter().map(|(part, mut own)| {
         own.left.iter_mut().for_each(|sample| *sample -= part.start as u32);
         let by_feature = Csr::new(&own, Side::Right, |value| own.data[value]);
         (part, by_feature)

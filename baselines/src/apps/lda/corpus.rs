@@ -11,7 +11,7 @@ use megagrid_stages::{Context, Exchange, GlobalSync, Update};
 
 use crate::job::Measured;
 use crate::processes::Processes;
-use crate::{Error, Run, crew};
+use crate::{Error, Run, workers};
 
 /// Is told the tokens of each topic, and those of each word by topic, after each iteration.
 pub type Tell = Arc<dyn Fn(&[i64], &[&[f32]]) + Send + Sync>;
@@ -52,7 +52,7 @@ impl Corpus {
         let (mut documents, mut parts) = (Vec::new(), Vec::new());
         let mut edges = EdgeList { left: Vec::new(), right: Vec::new(), data: Vec::new(), ..*list };
         let crew = run.crew();
-        for (_, (run, own)) in crew.pick(crew::deal(list, crew.all)) {
+        for (_, (run, own)) in crew.pick(workers::deal(list, crew.all)) {
             documents.push(run);
             parts.push(edges.left.len()..edges.left.len() + own.left.len());
             edges.left.extend(own.left);

@@ -4,10 +4,10 @@ use std::sync::{Mutex, PoisonError};
 
 use megagrid_algorithms::lda::dense::{Dense, Sample};
 use megagrid_algorithms::lda::{Lda, MergeTotals, Topics, UNASSIGNED, Worker};
+use megagrid_partition::parallel::lock;
 use megagrid_stages::{Combine, Context, GlobalSync, row_width};
 
 use super::corpus::{Corpus, draw, end_iteration};
-use crate::crew::lock;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;

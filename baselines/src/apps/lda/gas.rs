@@ -8,10 +8,10 @@ use megagrid_stages::simd::{Kernel, Level};
 use megagrid_stages::{Combine, Context, GlobalSync, row_width};
 
 use super::corpus::{Corpus, draw, end_iteration};
-use crate::crew;
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
+use crate::workers;
 use crate::{Error, Finish};
 
 struct Count<'c> {
@@ -107,7 +107,7 @@ impl job::Trainer for Trainer {
         let Self { corpus, sample, gas, tokens, copies, contexts, topics, level } = self;
         let parts: Vec<_> =
             corpus.parts.iter().map(|part| corpus.offsets[part.start]..corpus.offsets[part.end]).collect();
-        let tokens_of = crew::cut(tokens, 1, &parts).into_iter().zip(contexts.iter_mut()).enumerate();
+        let tokens_of = workers::cut(tokens, 1, &parts).into_iter().zip(contexts.iter_mut()).enumerate();
         let first = |worker: usize| gas.cut().span(corpus.documents[worker].clone()).start;
         let workers = tokens_of.map(|(worker, (tokens, context))| (worker, first(worker), tokens, context)).collect();
         let global = &*topics;

@@ -7,11 +7,11 @@ use megagrid_stages::{Combine, Context, row_width};
 
 use super::corpus::{Corpus, draw, end_iteration};
 use crate::apps::servers::Team;
-use crate::crew;
 use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::server::Table;
 use crate::store::{Client, Store};
+use crate::workers;
 use crate::{Error, Finish};
 
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ impl Worker {
     fn accesses(&mut self, corpus: &Corpus, tables: Tables, client: &mut impl Client) -> Result<(), Error> {
         let edges = corpus.parts[self.number].clone();
         let (mut word, no_change) = (vec![0.0; self.documents.width()], vec![0; self.topics.totals.len()]);
-        for part in crew::parts(edges.len(), corpus.config.clocks as usize, |at| at as u64) {
+        for part in workers::parts(edges.len(), corpus.config.clocks as usize, |at| at as u64) {
             client.read(tables.totals, 0, &mut self.topics.totals)?;
             for &id in &corpus.edges.right[edges.start + part.start..edges.start + part.end] {
                 client.read(tables.words, id as usize, &mut word)?;
@@ -70,10 +70,9 @@ impl<C: Client> Kernel for Iteration<'_, C> {
         let edges = corpus.parts[*number].clone();
         let (first_document, first_token) = (corpus.documents[*number].start, corpus.offsets[edges.start]);
         let (mut word, mut delta) = (vec![0.0; documents.width()], vec![0.0; documents.width()]);
-        for (clock, part) in crew::parts(edges.len(), corpus.config.clocks as usize, |at| at as u64).iter().enumerate()
-        {
+        for (clock, part) in (0..).zip(workers::parts(edges.len(), corpus.config.clocks as usize, |at| at as u64)) {
             client.read(tables.totals, 0, &mut topics.totals)?;
-            let seed = corpus.seed(*number, clock as u64, iteration);
+            let seed = corpus.seed(*number, clock, iteration);
             let mut cx: Context<'_, Lda<Dense>> = Context { worker: drawing, global: topics, iteration, seed };
             for edge in edges.start + part.start..edges.start + part.end {
                 let id = corpus.edges.right[edge] as usize;

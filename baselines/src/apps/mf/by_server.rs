@@ -10,11 +10,11 @@ use megagrid_stages::row_width;
 use super::job::{CLOCKS, Job};
 use super::server::{Dealt, deal};
 use crate::apps::servers::Team;
-use crate::crew;
 use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::server::{AdaRevision, Element, Table};
 use crate::store::{Client, Store};
+use crate::workers;
 use crate::{Error, Finish, Run};
 
 struct Worker {
@@ -34,7 +34,7 @@ impl Worker {
 
     /// Makes the accesses of [`Worker::iterate`], and does nothing else, as no item was changed yet.
     fn accesses(&mut self, items: Table<AdaRevision>, client: &mut impl Client) -> Result<(), Error> {
-        for part in crew::parts(self.ratings.len(), CLOCKS as usize, |at| at as u64) {
+        for part in workers::parts(self.ratings.len(), CLOCKS as usize, |at| at as u64) {
             for &(_, item, _) in &self.ratings[part] {
                 client.read(items, item as usize, &mut self.item)?;
                 client.update(items, item as usize, &self.update)?;
@@ -47,7 +47,7 @@ impl Worker {
     /// Steps the user of each rating, and sends the gradient of its item.
     fn iterate(&mut self, config: &Config, items: Table<AdaRevision>, client: &mut impl Client) -> Result<(), Error> {
         let Self { ratings, first_user, users, item: row, update } = self;
-        for part in crew::parts(ratings.len(), CLOCKS as usize, |at| at as u64) {
+        for part in workers::parts(ratings.len(), CLOCKS as usize, |at| at as u64) {
             for &(user, item, rating) in &ratings[part] {
                 client.read(items, item as usize, row)?;
                 step_user(config, rating, users.row_mut(user as usize - *first_user), row, update);

@@ -8,12 +8,12 @@ use megagrid_stages::{Apply, Context, Exchange, Master, Update, row_width};
 
 use super::job::{CLOCKS, Form, Job, NOTHING};
 use crate::apps::servers::Team;
-use crate::crew;
 use crate::job::{self, Cost, Measured};
 use crate::naive::Naive;
 use crate::rows::Rows;
 use crate::server::Table;
 use crate::store::{Client, Store};
+use crate::workers;
 use crate::{Error, Finish, Run};
 
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ impl Worker {
         let mut cx: Context<'_, Mf> =
             Context { worker: &mut Default::default(), global: &NOTHING, iteration: number, seed: 0 };
         let width = self.width;
-        for part in crew::parts(self.ratings.len(), CLOCKS as usize, |at| at as u64) {
+        for part in workers::parts(self.ratings.len(), CLOCKS as usize, |at| at as u64) {
             for &(ids, rating) in &self.ratings[part] {
                 let mut rows = [vec![0.0; width + 1], vec![0.0; width + 1]];
                 for side in 0..2 {

@@ -12,12 +12,12 @@ use megagrid_stages::{Apply, Context, Exchange, Master, Update, row_width};
 
 use super::job::{CLOCKS, Form, Job, NOTHING};
 use crate::apps::servers::Team;
-use crate::crew;
 use crate::job::{self, Cost, Measured};
 use crate::processes::Crew;
 use crate::rows::Rows;
 use crate::server::Table;
 use crate::store::{Client, Store};
+use crate::workers;
 use crate::{Error, Finish, Run};
 
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ impl Worker {
 
     /// Makes the accesses of [`Iteration::in_place`], and does nothing else.
     fn accesses_in_place(&mut self, items: Items, client: &mut impl Client) -> Result<(), Error> {
-        for part in crew::parts(self.ratings.len(), CLOCKS as usize, |at| at as u64) {
+        for part in workers::parts(self.ratings.len(), CLOCKS as usize, |at| at as u64) {
             for &(_, item, _) in &self.ratings[part] {
                 client.read(items.factors, item as usize, &mut self.item)?;
                 client.update(items.factors, item as usize, &self.delta)?;
@@ -120,7 +120,7 @@ impl<C: Client> Iteration<'_, C> {
         let mut cx: Context<'_, Mf> = Context { worker: sums, global: &NOTHING, iteration: number, seed: 0 };
         let Worker { ratings, first_user, users, squares, item: row, delta, .. } = worker;
         let width = users.width();
-        for part in crew::parts(ratings.len(), CLOCKS as usize, |at| at as u64) {
+        for part in workers::parts(ratings.len(), CLOCKS as usize, |at| at as u64) {
             for &(user, item, rating) in &ratings[part] {
                 let (own, item) = (user as usize - *first_user, item as usize);
                 client.read(items.factors, item, row)?;
@@ -234,7 +234,7 @@ pub(super) fn deal<T: Pod>(job: &Job<'_>, crew: &Crew, users: &Rows<T>) -> impl 
         let ratings = ratings.map(|((&user, &item), &rating)| (user, item, rating)).collect();
         (number, Dealt { ratings, first_user: part.start, users: rows })
     };
-    crew.pick(crew::deal(job.ratings, crew.all)).map(of)
+    crew.pick(workers::deal(job.ratings, crew.all)).map(of)
 }
 
 impl<S: Store> job::Trainer for Trainer<'_, S> {

@@ -8,12 +8,12 @@ use megagrid_stages::{Apply, Context, Master};
 
 use super::job::{Job, measured};
 use crate::apps::servers::Team;
-use crate::crew;
 use crate::gas::csr::Csr;
 use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::server::Table;
 use crate::store::{Client, Store};
+use crate::workers;
 use crate::{Error, Finish, Run};
 
 #[derive(Clone, Copy)]
@@ -111,7 +111,7 @@ impl<S: Store> Trainer<S> {
         store.set(tables.sums, 0, &[0.0; 3])?;
         let crew = run.crew();
         let mut workers: Vec<Worker> = crew
-            .pick(crew::parts(pages, crew.all, |page| links.offsets[page] + page as u64))
+            .pick(workers::parts(pages, crew.all, |page| links.offsets[page] + page as u64))
             .map(|(_, pages)| Worker {
                 ranks: first[pages.clone()].iter().map(|(rank, _)| *rank).collect(),
                 changes: vec![0.0; pages.len()],

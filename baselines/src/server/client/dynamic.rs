@@ -6,12 +6,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use megagrid_partition::parallel::lock;
 use rustc_hash::FxHashMap;
 
 use super::key::Key;
 use super::links::Links;
 use super::requests::Requests;
-use crate::crew::lock;
 use crate::server::element::Kind;
 use crate::server::statistics::Statistics;
 

@@ -4,6 +4,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use megagrid_partition::parallel::lock;
+
 use super::block::{Block, BlockRows};
 use super::dynamic::{Found, Wanted};
 use super::gather::Pattern;
@@ -11,7 +13,6 @@ use super::index::Index;
 use super::key::{Key, Located};
 use super::links::Links;
 use crate::Error;
-use crate::crew::lock;
 use crate::server::element::{Kind, Tables};
 use crate::server::frame::{CHUNK_BYTES, Frame, Verb};
 use crate::server::statistics::Statistics;

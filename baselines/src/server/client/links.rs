@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use megagrid_partition::parallel::lock;
 use rustc_hash::FxHashMap;
 
 use super::key::Key;
-use crate::crew::lock;
 use crate::server::element::Tables;
 use crate::server::frame::{Batch, Frame, Verb};
 use crate::server::link::{Counters, Outbox};

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use megagrid_partition::parallel::lock;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::runtime::Runtime;
@@ -28,14 +29,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::element::{Element, Table, Tables};
-use super::frame::{CHUNK_BYTES, Frame, Verb};
+use super::frame::{Frame, Verb};
 use super::link::{Counters, heartbeat, prepare, write_frames};
 use super::numa;
-use super::options::Options;
+use super::options::{Options, check_shape};
 use super::statistics::Statistics;
 use super::tablet::runtime;
 use crate::Error;
-use crate::crew::lock;
 use key::Key;
 use links::{Link, Links};
 use shared::Shared;
@@ -94,16 +94,10 @@ impl Client {
             );
             return Err(Error::Options(format!("{given}; there is at least one of each")));
         }
-        if !servers.len().is_multiple_of(partitions) {
-            let given = format!("{} servers and {partitions} partitions", servers.len());
-            return Err(Error::Options(format!("{given}; every machine has a server for each partition")));
-        }
+        check_shape(servers.len(), partitions, options.max_frame_bytes)?;
         if options.cached_rows.is_some() && (options.push || options.specializations.static_structures) {
             let why = "a bound on cached rows is for rows that are pulled, without static structures";
             return Err(Error::Options(why.to_owned()));
-        }
-        if options.max_frame_bytes < 2 * CHUNK_BYTES {
-            return Err(Error::Options(format!("frames need at least {} bytes", 2 * CHUNK_BYTES)));
         }
         let runtimes: Vec<Runtime> = (0..partitions)
             .map(|partition| runtime("parameter-client", partition, partitions))

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use megagrid_partition::parallel::lock;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::time::timeout;
 
 use super::key::Key;
 use super::shared::Shared;
 use crate::Error;
-use crate::crew::lock;
 use crate::server::frame::{Frame, Verb};
 
 /// Tells all threads when nothing is received any more, by a panic even; a reason that was told before counts.

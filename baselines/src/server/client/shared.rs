@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
+use megagrid_partition::parallel::lock;
 use rustc_hash::FxHashSet;
 
 use super::dynamic::{DynamicCache, Found, Wanted};
@@ -13,7 +14,6 @@ use super::key::{Key, Located};
 use super::links::Links;
 use super::signal::Signal;
 use crate::Error;
-use crate::crew::lock;
 use crate::server::element::Tables;
 use crate::server::frame::{Frame, Verb};
 use crate::server::options::{Options, Prefetch};

@@ -2,7 +2,7 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use crate::crew::lock;
+use megagrid_partition::parallel::lock;
 
 /// Counts arrivals. A waiter notes the count, looks whether what it needs is there, and waits for the count to change:
 /// an arrival after the look changes the count, so that no wake-up is lost.

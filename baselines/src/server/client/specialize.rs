@@ -2,11 +2,12 @@
 
 use std::sync::Mutex;
 
+use megagrid_partition::parallel::lock;
+
 use super::fixed::FixedCache;
 use super::gather::{Gather, Pattern, Recording};
 use super::shared::{Shared, Specialized};
 use crate::Error;
-use crate::crew::lock;
 use crate::server::frame::{Frame, Verb};
 use crate::server::statistics::{Preprocessing, Statistics, timed};
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use megagrid_partition::parallel::lock;
+
 use super::dynamic::Wanted;
 use super::gather::{Gather, Recording};
 use super::key::Key;
 use super::shared::Shared;
 use super::thread_cache::{Place, ThreadRows};
 use crate::Error;
-use crate::crew::lock;
 use crate::server::element::{Element, Table, zeroed_words};
 use crate::server::numa;
 use crate::server::options::ThreadCache;

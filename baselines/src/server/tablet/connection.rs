@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use megagrid_partition::parallel::lock;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -10,7 +11,6 @@ use tokio::time::timeout;
 
 use super::shard::Shard;
 use crate::Error;
-use crate::crew::lock;
 use crate::server::frame::{Frame, Verb};
 use crate::server::link::{Counters, Outbox, heartbeat, prepare, write_frames};
 use crate::server::options::ServerOptions;

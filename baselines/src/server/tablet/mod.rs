@@ -11,15 +11,14 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use megagrid_partition::parallel::lock;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
 use super::element::Tables;
-use super::frame::CHUNK_BYTES;
 use super::numa;
-use super::options::ServerOptions;
+use super::options::{ServerOptions, check_shape};
 use crate::Error;
-use crate::crew::lock;
 use shard::Shard;
 
 pub use checkpoint::newest_checkpoint;
@@ -44,17 +43,11 @@ impl TabletServer {
     /// If it cannot listen there, the options do not go together, or the checkpoint cannot be read.
     pub fn start(address: impl ToSocketAddrs, tables: &Tables, options: ServerOptions) -> Result<Self, Error> {
         let ServerOptions { server, servers, partitions, clients, .. } = options;
-        if partitions == 0 || !servers.is_multiple_of(partitions) {
-            let given = format!("{servers} servers and {partitions} partitions");
-            return Err(Error::Options(format!("{given}; every machine has a server for each partition")));
-        }
+        check_shape(servers, partitions, options.max_frame_bytes)?;
         if clients == 0 || clients > MAX_CLIENTS || server >= servers {
             let given = format!("server {server} of {servers} for {clients} clients");
             let expected = format!("there are 1 to {MAX_CLIENTS} clients, and servers count from 0");
             return Err(Error::Options(format!("{given}: {expected}")));
-        }
-        if options.max_frame_bytes < 2 * CHUNK_BYTES {
-            return Err(Error::Options(format!("frames need at least {} bytes", 2 * CHUNK_BYTES)));
         }
         let shard = Arc::new(Mutex::new(Shard::new(tables, options.clone())?));
         let runtime = runtime("tablet-server", server % partitions, partitions)?;

@@ -16,6 +16,7 @@ use megagrid_geeps::{Consistency, Error};
 use super::timing::WORKERS;
 use megagrid_benches::classes;
 use megagrid_benches::findings::{Findings, root};
+use megagrid_benches::measure::median;
 
 const EPOCHS: u64 = 16;
 const SEEDS: u64 = 5;
@@ -141,9 +142,4 @@ fn samples_to(curve: &Curve, accuracy: f64) -> f64 {
     before.zip(curve).find(|(_, after)| after.1 >= accuracy).map_or(f64::INFINITY, |(before, after)| {
         before.0 + (after.0 - before.0) * (accuracy - before.1) / (after.1 - before.1)
     })
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

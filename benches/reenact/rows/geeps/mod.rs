@@ -6,13 +6,13 @@ mod scaling;
 mod timing;
 
 use megagrid_geeps::Consistency;
-use megagrid_geeps::apps::Shapes;
 use megagrid_geeps::memory::Plan;
 use megagrid_geeps::modelled::{Machine, Setting};
 use megagrid_geeps::run::record;
 
 use self::timing::{BSP, IMAGES, MACHINE, ON_HOSTS, WORKERS, plan, time};
 use megagrid_benches::findings::Findings;
+use megagrid_benches::networks::{krizhevsky, stack};
 use megagrid_results::published::Evidence;
 
 pub fn run(findings: &mut Findings) {
@@ -55,7 +55,7 @@ pub fn run(findings: &mut Findings) {
 
 /// Figure 4.9: what each layer holds at a time. Counted.
 fn layers(findings: &mut Findings) {
-    let network = Shapes::krizhevsky(IMAGES);
+    let network = krizhevsky(IMAGES);
     let (trace, _) = record(&network, 0).expect("shapes are in order");
     let (least, full) = (Plan::least_budget(&trace), Plan::full_budget(&trace));
     let num_layers = network.layers().len();
@@ -95,7 +95,7 @@ type Line = (String, Vec<(f64, f64)>);
 
 /// Returns the throughput of mini-batches by budget, fetched ahead and when asked for.
 fn budgets_of(findings: &mut Findings, images: usize) -> [Line; 2] {
-    let network = Shapes::krizhevsky(images);
+    let network = krizhevsky(images);
     let (trace, _) = record(&network, 0).expect("shapes are in order");
     let (least, full) = (Plan::least_budget(&trace), Plan::full_budget(&trace));
     let fits = Plan::new(trace.clone(), least, 0).is_ok() && Plan::new(trace, least - 256, 0).is_err();
@@ -140,7 +140,7 @@ fn large(findings: &mut Findings) {
     const BUDGET: u64 = 5_000_000_000;
     let mut points = Vec::new();
     for layers in [4, 8, 16, 32, 56] {
-        let network = Shapes::stack(layers, WIDTH, IMAGES);
+        let network = stack(layers, WIDTH, IMAGES);
         let plan = plan(&network, Some(BUDGET));
         let [_, params] = plan.table_bytes();
         let seconds = time(&plan, &MACHINE, &BSP).seconds;
@@ -163,7 +163,7 @@ fn large(findings: &mut Findings) {
 
 /// Figure 4.12: stalls by slack. Modelled.
 fn stalls(findings: &mut Findings) {
-    let (tables, one) = (Shapes::krizhevsky(IMAGES), Shapes::krizhevsky(IMAGES).in_one_table());
+    let (tables, one) = (krizhevsky(IMAGES), krizhevsky(IMAGES).in_one_table());
     let systems = [("a table a layer", &tables, BSP), ("one table", &one, BSP), ("server on hosts", &tables, ON_HOSTS)];
     let kinds = [(0.0, Consistency::Bsp), (1.0, Consistency::Ssp { slack: 1 }), (2.0, Consistency::Async)];
     let mut lines = Vec::new();

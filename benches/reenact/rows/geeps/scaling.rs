@@ -5,6 +5,7 @@ use megagrid_geeps::modelled::Setting;
 
 use super::timing::{BSP, IMAGES, MACHINE, ON_HOSTS, plan, time};
 use megagrid_benches::findings::Findings;
+use megagrid_benches::networks::{googlenet, krizhevsky, video};
 
 /// A network that is trained on 1, 2, 4, … machines.
 struct Job {
@@ -26,9 +27,9 @@ struct Scaled {
 
 /// Figure 4.6: images a second of two networks, on 1 to 16 machines.
 pub fn images(findings: &mut Findings) {
-    let network = Shapes::krizhevsky(IMAGES);
+    let network = krizhevsky(IMAGES);
     let large = Job { name: "22,000 classes", plot: "row-20-images-large", network, images: IMAGES, most_machines: 16 };
-    let network = Shapes::googlenet(32);
+    let network = googlenet(32);
     let small = Job { name: "GoogLeNet", plot: "row-20-images", network, images: 32, most_machines: 16 };
     for job in [large, small] {
         let Scaled { geeps, on_hosts, stalled } = scale(findings, &job);
@@ -45,7 +46,7 @@ pub fn images(findings: &mut Findings) {
 pub fn videos(findings: &mut Findings) {
     /// Frames of a video (Table 4.2).
     const FRAMES: usize = 32;
-    let network = Shapes::video(FRAMES);
+    let network = video(FRAMES);
     let job = Job { name: "videos", plot: "row-20-videos", network, images: FRAMES, most_machines: 8 };
     let times = scale(findings, &job).geeps;
     findings.check(format!("videos: 8 machines are {times:.1} times one that trains by itself (8)"), times >= 6.5);

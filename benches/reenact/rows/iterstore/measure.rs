@@ -11,6 +11,7 @@ use megagrid_baselines::server::{
     Client, Element, Gather, Options, Preprocessing, Preset, ServerOptions, Statistics, Table, Tables, TabletServer,
     Worker,
 };
+use megagrid_partition::parallel::lock;
 
 use super::pattern::{Kind, Pattern};
 use super::settings::Setting;
@@ -209,7 +210,7 @@ impl Job {
             let mut threads = Vec::new();
             for worker in client.workers() {
                 let first_ended = || {
-                    *before.lock().unwrap_or_else(PoisonError::into_inner) = client.statistics();
+                    *lock(&before) = client.statistics();
                 };
                 let (barrier, table) = (&barrier, table);
                 threads.push(scope.spawn(move || self.run_thread::<T>(worker, table, setting, barrier, first_ended)));

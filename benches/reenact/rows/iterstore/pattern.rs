@@ -29,7 +29,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern of PageRank, so many times as large as above.
+    /// The pattern of PageRank, `scale` times as large as above.
     pub fn page_rank(scale: f64) -> Self {
         let times = |count: f64| (count * scale) as usize;
         Self { kind: Kind::PageRank, rows: times(170_000.0) as u32, row_len: 1, accesses: times(400_000.0) }

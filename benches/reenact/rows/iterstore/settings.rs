@@ -129,7 +129,7 @@ pub fn caches(pattern: Pattern) -> Vec<Setting> {
     settings
 }
 
-/// All accesses reported, and so many per cent of them left out in either way.
+/// All accesses reported, and each of `percents` of them left out in either way.
 pub fn missing(percents: &[u32]) -> Vec<Setting> {
     let mut settings = vec![setting("all reported", |_| {})];
     for percent in percents {

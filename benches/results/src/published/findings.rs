@@ -1,12 +1,13 @@
 //! What was found of published results: by finding, by program and by row.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Row, Step};
+use crate::results::read_json;
 
 /// What a finding rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -67,9 +68,7 @@ impl Found {
     /// # Errors
     /// There is no such file, or it is none of these.
     pub fn read(path: &Path) -> io::Result<Vec<Self>> {
-        let named = |error: &dyn std::fmt::Display| io::Error::other(format!("{}: {error}", path.display()));
-        let text = fs::read_to_string(path).map_err(|error| named(&error))?;
-        serde_json::from_str(&text).map_err(|error| named(&error))
+        read_json(path)
     }
 }
 

@@ -49,9 +49,9 @@ impl Axis {
         Self { ends: (low, high), scale, whole: false }
     }
 
-    /// Moves both ends outwards.
-    pub fn with_margin(mut self, below: f64, above: f64) -> Self {
-        self.ends = (self.ends.0 - below, self.ends.1 + above);
+    /// Moves the lower end outwards.
+    pub fn with_room_below(mut self, below: f64) -> Self {
+        self.ends.0 -= below;
         self
     }
 

@@ -38,7 +38,7 @@ pub fn lines(labels: &Labels<'_>, lines: &[Line], x_scale: Scale) -> String {
     let mut svg = axes.frame(labels.x, labels.y);
     for (style, line) in lines.iter().enumerate() {
         let fitting: Vec<(f64, f64)> = line.points.iter().filter(fits).copied().collect();
-        let shown = thinned(&fitting, DRAWN);
+        let shown = thinned(&fitting);
         let places: Vec<_> = shown.iter().map(|&point| axes.place(point)).collect();
         let path: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         svg.push_str(&format!("<polyline class=\"line s{style}\" points=\"{}\" />", path.join(" ")));
@@ -55,9 +55,9 @@ pub fn lines(labels: &Labels<'_>, lines: &[Line], x_scale: Scale) -> String {
     figure(labels.title, &svg, keys.collect())
 }
 
-/// Keeps at most about `most` points, the first and the last among them.
-fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
-    let every = points.len().div_ceil(most).max(1);
+/// Keeps the points that are drawn, the first and the last among them.
+fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let every = points.len().div_ceil(DRAWN).max(1);
     let last = points.len().saturating_sub(1);
     points.iter().enumerate().filter(|(at, _)| at % every == 0 || *at == last).map(|(_, &point)| point).collect()
 }

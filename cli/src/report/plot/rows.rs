@@ -16,7 +16,7 @@ pub fn values(title: &str, rows: &[(String, Spread)], write: fn(f64) -> String) 
     let ends = rows.iter().flat_map(|(_, spread)| [spread.min, spread.max]).filter(|value| scale.holds(*value));
     let axis = match scale {
         Scale::Linear => Axis::over(ends.chain([0.0]), scale),
-        Scale::Log => Axis::over(ends, scale).with_margin(0.15, 0.0),
+        Scale::Log => Axis::over(ends, scale).with_room_below(0.15),
     };
     let place = |value: f64| NAMES + axis.part(value).clamp(0.0, 1.0) * (WIDTH - NAMES - VALUES);
     let mut svg = String::new();

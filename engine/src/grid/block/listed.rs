@@ -89,7 +89,7 @@ impl<I: Id> Listed<I> {
         });
     }
 
-    /// Begins the next block in grouped form, with a left shard of so many rows.
+    /// Begins the next block in grouped form, with a left shard of `left_rows` rows.
     pub fn grow(&mut self, left_rows: usize) -> Growing<'_, I> {
         assert!(self.layout.grouped, "blocks of one column have one form");
         let begin = (self.left.len(), self.right.len(), self.layout.runs.len());

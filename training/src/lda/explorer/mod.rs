@@ -16,7 +16,7 @@ const WORDS: usize = 30;
 /// The weights of relevance that the script's slider has.
 const LAMBDAS: [f64; 11] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 const DOCUMENTS: usize = 5;
-/// A word is said to be in topics that have at least one of so many of its tokens.
+/// A word is said to be in topics that have at least one of this many of its tokens.
 const LEAST_PART: u64 = 100;
 
 impl TopicModel {

@@ -31,7 +31,7 @@ pub struct From<'f, I, P: Program> {
     pub shift: isize,
 }
 
-/// To search for a vertex takes as long as to look at about so many.
+/// To search for a vertex takes as long as to look at about this many.
 const SEARCH: usize = 16;
 
 /// Vertices of a run that stay as they are.

@@ -1,7 +1,5 @@
 //! Networks of which only the shapes are given: what they hold and compute, without any values.
 
-mod networks;
-
 use super::{Application, Measured, Place};
 use crate::Error;
 use crate::device::{Command, DeviceRange, MatMul};
@@ -72,7 +70,7 @@ impl Shapes {
         (of_image * self.images) as u64
     }
 
-    /// A command that costs as much as a layer of so many products of an image: a product of matrices, those of
+    /// A command that costs as much as a layer of `products` products of an image: a product of matrices, those of
     /// weights about square.
     fn compute(&self, products: usize, session: &mut impl Session) -> Result<(), Error> {
         let n = products.isqrt().max(1);

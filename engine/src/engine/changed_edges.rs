@@ -91,8 +91,8 @@ pub(super) struct Together<'t, P: Program, E> {
 }
 
 impl<'t, P: Program, E: Copy + Default + Send + Sync> Together<'t, P, E> {
-    /// Takes the edges of a run, where those of each vertex begin if that is known, those that come and those that go; so many vertices are
-    /// left and right then. All processes call it.
+    /// Takes the edges of a run, where those of each vertex begin if that is known, those that come and those that go; there are
+    /// `vertices` left and right ones then. All processes call it.
     pub fn new(
         (run, known): (&'t Run<P>, Option<&[Vec<u64>; 2]>),
         vertices: [usize; 2],

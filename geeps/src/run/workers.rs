@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
-use super::told::Part;
+use super::messages::Part;
 use crate::Error;
 use crate::apps::{Application, Place};
 use crate::client::Client;

@@ -1,6 +1,7 @@
 //! The shapes of published networks.
 
-use super::{Shape, Shapes};
+use megagrid_geeps::apps::Shapes;
+use megagrid_geeps::apps::shapes::Shape;
 
 /// A layer of filters: channels, the side of what is put out, the side of a filter and the channels that it sees.
 fn convolution(name: &'static str, [channels, side, filter, seen]: [usize; 4]) -> Shape {
@@ -73,49 +74,43 @@ fn features() -> Vec<Shape> {
     ]
 }
 
-impl Shapes {
-    /// The network of Krizhevsky et al. (2012), its groups included, for 22,000 classes: five convolutional layers
-    /// and three that are fully connected, as the thesis' AdamLike model, whose shapes were not published.
-    #[must_use]
-    pub fn krizhevsky(images: usize) -> Self {
-        let layers = vec![
-            convolution("conv1", [96, 55, 11, 3]),
-            pooling("pool1", 96, 27, 3),
-            convolution("conv2", [256, 27, 5, 48]),
-            pooling("pool2", 256, 13, 3),
-            convolution("conv3", [384, 13, 3, 256]),
-            convolution("conv4", [384, 13, 3, 192]),
-            convolution("conv5", [256, 13, 3, 192]),
-            pooling("pool5", 256, 6, 3),
-            full("fc6", 256 * 6 * 6, 4096),
-            full("fc7", 4096, 4096),
-            full("fc8", 4096, 22_000),
-        ];
-        Self::new(layers, 3 * 227 * 227, images)
-    }
+/// The network of Krizhevsky et al. (2012), its groups included, for 22,000 classes: five convolutional layers
+/// and three that are fully connected, as the thesis' AdamLike model, whose shapes were not published.
+pub fn krizhevsky(images: usize) -> Shapes {
+    let layers = vec![
+        convolution("conv1", [96, 55, 11, 3]),
+        pooling("pool1", 96, 27, 3),
+        convolution("conv2", [256, 27, 5, 48]),
+        pooling("pool2", 256, 13, 3),
+        convolution("conv3", [384, 13, 3, 256]),
+        convolution("conv4", [384, 13, 3, 192]),
+        convolution("conv5", [256, 13, 3, 192]),
+        pooling("pool5", 256, 6, 3),
+        full("fc6", 256 * 6 * 6, 4096),
+        full("fc7", 4096, 4096),
+        full("fc8", 4096, 22_000),
+    ];
+    Shapes::new(layers, 3 * 227 * 227, images)
+}
 
-    /// GoogLeNet for 1,000 classes (Szegedy et al., 2015, Table 1), without the classifiers in the middle, an inception module a layer.
-    #[must_use]
-    pub fn googlenet(images: usize) -> Self {
-        let mut layers = features();
-        layers.push(full("classes", 1024, 1000));
-        Self::new(layers, 3 * 224 * 224, images)
-    }
+/// GoogLeNet for 1,000 classes (Szegedy et al., 2015, Table 1), without the classifiers in the middle, an inception module a layer.
+pub fn googlenet(images: usize) -> Shapes {
+    let mut layers = features();
+    layers.push(full("classes", 1024, 1000));
+    Shapes::new(layers, 3 * 224 * 224, images)
+}
 
-    /// The thesis' network of videos (section 4.4.1): GoogLeNet on each frame, two layers of 256 memory cells on its features, 101 classes.
-    /// How many layers of cells there were was not published. Frames stand for images: those of a video are in one mini-batch.
-    #[must_use]
-    pub fn video(frames: usize) -> Self {
-        let mut layers = features();
-        layers.extend([memory_cells("lstm1", 1024, 256), memory_cells("lstm2", 256, 256), full("classes", 256, 101)]);
-        Self::new(layers, 3 * 224 * 224, frames)
-    }
+/// The thesis' network of videos (section 4.4.1): GoogLeNet on each frame, two layers of 256 memory cells on its features, 101 classes.
+/// How many layers of cells there were was not published. Frames stand for images: those of a video are in one mini-batch.
+pub fn video(frames: usize) -> Shapes {
+    let mut layers = features();
+    layers.extend([memory_cells("lstm1", 1024, 256), memory_cells("lstm2", 256, 256), full("classes", 256, 101)]);
+    Shapes::new(layers, 3 * 224 * 224, frames)
+}
 
-    /// Layers that are fully connected, all of `width` outputs, as in Figure 4.11.
-    #[must_use]
-    pub fn stack(layers: usize, width: usize, images: usize) -> Self {
-        Self::new(vec![full("full", width, width); layers], width, images)
-    }
+/// Layers that are fully connected, all of `width` outputs, as in Figure 4.11.
+pub fn stack(layers: usize, width: usize, images: usize) -> Shapes {
+    Shapes::new(vec![full("full", width, width); layers], width, images)
 }
 
 #[cfg(test)]
@@ -136,7 +131,7 @@ mod tests {
             ("5a", 1072, 54),
             ("5b", 1388, 71),
         ];
-        let network = Shapes::googlenet(1);
+        let network = googlenet(1);
         for (name, params, products) in published {
             let layer = network.layers().iter().find(|layer| layer.name == name).expect("it has this layer");
             let near = |found: usize, unit: f64, published: i32| {

@@ -1,7 +1,6 @@
 //! Threads that work side by side on one step, and where their time goes.
 
 use std::ops::{AddAssign, Range};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use megagrid_partition::EdgeList;
@@ -26,11 +25,6 @@ impl AddAssign for Spent {
         self.wait += more.wait;
         self.sync += more.sync;
     }
-}
-
-/// Locks. Whoever panics with it ends the run; what others still read is whole.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs a step on all workers, one thread each, and returns what they return and their times: those who end first wait.
