@@ -9,7 +9,7 @@ use megagrid_datasets::{Layout, Names};
 use megagrid_partition::Side;
 use megagrid_training::Error;
 use megagrid_training::lda::{NewDocuments, TopicModel, layout_of_new};
-use megagrid_training::text::WordOptions;
+use megagrid_training::words::WordOptions;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -188,7 +188,7 @@ fn topics_are_found_of_bigrams_too() {
 fn new_documents_have_the_columns_of_the_corpus() {
     let place = Place::new();
     let line = |at: usize, word: &str| format!("2,{word},d{at}\n");
-    let of = |at: usize| if at % 2 == 0 { ["sea", "ship"] } else { ["rye", "salt"] };
+    let of = |at: usize| if at.is_multiple_of(2) { ["sea", "ship"] } else { ["rye", "salt"] };
     let counts: String = (0..20).flat_map(|at| of(at).map(|word| line(at, word))).collect();
     let (table, other) = (place.file("counts.csv", &counts), place.file("other.csv", "d1,rye,2\nd1,salt,1\n"));
     let model = place.name("model");

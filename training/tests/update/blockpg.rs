@@ -116,7 +116,8 @@ fn a_model_of_other_classes_is_nothing_to_begin_from() {
 
 #[test]
 fn an_update_goes_on_with_the_blocks_that_were_tuned() {
-    let desk = Desk::<Regression>::new(LinearOptions { iterations: 20, ..LinearOptions::default() }, by_default);
+    let options = LinearOptions { iterations: 20, blocks: Some(3), ..LinearOptions::default() };
+    let desk = Desk::<Regression>::new(options, by_default);
     let old = desk.write("old.libsvm", &samples(300));
     let directory = old.with_extension("model");
     let tuning = TuneOptions { tune: vec!["blocks=2,5".to_owned()], ..TuneOptions::default() };
