@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
+#[cfg(feature = "baselines")]
 use megagrid_baselines::Error as Server;
 use megagrid_engine::cluster::{Cluster, ClusterError, Membership, PATIENCE};
-#[cfg(feature = "baselines")]
 use megagrid_partition::parallel::lock;
 
 use crate::failure::{error_of_cluster, usage};

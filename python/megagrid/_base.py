@@ -242,11 +242,16 @@ class Estimator(BaseEstimator):
     def _fit(self, begin, callback):
         """Train, and keep what comes of it, or of what was trained before an interrupt."""
         self.__dict__.pop("_pending", None)
-        # The model of another fit is not to stand beside these data, where this one is interrupted.
-        self._drop()
+
+        def begun(is_watched):
+            run = begin(is_watched)
+            # The model of another fit is not to stand beside these data, where this one is interrupted.
+            self._drop()
+            return run
+
         options = {**self._OPTIONS, "n_jobs": "workers", "random_state": "seed"}
         try:
-            self._take(train(begin, options, callback, self.verbose, self.max_iter))
+            self._take(train(begun, options, callback, self.verbose, self.max_iter))
         except Interrupted as interrupted:
             self._pending = interrupted.run
             if interrupted.run.has_ended:

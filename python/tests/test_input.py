@@ -409,7 +409,7 @@ def test_a_fit_that_fails_leaves_what_there_was(clicks, documents, tmp_path):
 
 
 def test_ctrl_c_before_training_leaves_what_there_was(clicks, monkeypatch):
-    from megagrid import _input
+    from megagrid import _input, _megagrid
 
     X, y = clicks
     model = SparseLogisticRegression().fit(X, y)
@@ -419,6 +419,12 @@ def test_ctrl_c_before_training_leaves_what_there_was(clicks, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(_input, "sample_weights", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :20], np.array(["a", "b", "c"])[np.arange(600) % 3])
+    assert model.classes_.tolist() == [0, 1] and np.array_equal(model.predict(X), before)
+    # While the matrix is taken in.
+    monkeypatch.undo()
+    monkeypatch.setattr(_megagrid, "regression", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :20], np.array(["a", "b", "c"])[np.arange(600) % 3])
     assert model.classes_.tolist() == [0, 1] and np.array_equal(model.predict(X), before)

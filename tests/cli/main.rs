@@ -33,6 +33,7 @@ mod models;
 mod newton;
 mod optimizers;
 mod options;
+mod overwriting;
 #[cfg(all(unix, feature = "serve"))]
 mod pages;
 #[cfg(all(target_os = "linux", feature = "baselines"))]
@@ -47,7 +48,6 @@ mod served;
 #[cfg(feature = "baselines")]
 mod servers;
 mod shapes;
-mod spares;
 #[cfg(target_os = "linux")]
 mod ssh;
 mod stopping;

@@ -224,7 +224,7 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
     let (before, was_held_out) = (all.len(), HELD_OUT.iter().any(|name| !manifest.option::<Value>(name).is_null()));
     // The constant feature of an intercept stands in no file.
     let constant = if manifest.option("intercept") { manifest.data.left } else { 0 };
-    // Where features are hashed, values of a sample that fall on one are one.
+    // Where features are hashed, those of a sample that have one hash are one.
     let is_counted = !was_held_out && manifest.option::<Value>("hash_bits").is_null();
     let expected = is_counted.then_some((before, manifest.data.edges.saturating_sub(constant)));
     let removed = changes.removed.as_deref().map(|path| Change::Remove(whole_path(path)));

@@ -163,15 +163,12 @@ impl Linear {
         sample: impl Iterator<Item = (&'n str, f64)>,
         find: impl Fn(&str) -> Option<u32>,
     ) -> Prediction {
-        let named: Vec<(Cow<'n, str>, f64)> = match self.hash_bits {
-            None => sample.map(|(name, x)| (Cow::Borrowed(name), x)).collect(),
-            Some(bits) => {
-                let mut hashed = BTreeMap::new();
-                sample.for_each(|(name, x)| *hashed.entry(hashed_name(name, bits)).or_insert(0.0) += x);
-                hashed.into_iter().map(|(hash, x)| (Cow::Owned(hash.to_string()), x)).collect()
-            }
-        };
-        let length = named.iter().map(|(_, x)| x * x).sum::<f64>().sqrt();
+        let mut named: BTreeMap<Cow<'n, str>, f64> = BTreeMap::new();
+        for (name, x) in sample {
+            let name = self.hash_bits.map_or(Cow::Borrowed(name), |bits| hashed_name(name, bits).to_string().into());
+            *named.entry(name).or_insert(0.0) += x;
+        }
+        let length = named.values().map(|x| x * x).sum::<f64>().sqrt();
         let scale = if self.normalize && length > 0.0 { 1.0 / length } else { 1.0 };
         let known: Vec<(usize, f64)> =
             named.iter().filter_map(|(name, x)| Some((find(name)? as usize, scale * x))).collect();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{Format, Layout, Readers, Samples, read_samples_with, read_text};
+use megagrid_datasets::{Format, Layout, Readers, Samples, add_up, read_samples_with, read_text};
 
 use crate::Error;
 use crate::input::{Changing, Source};
@@ -19,8 +19,19 @@ pub fn read(source: &mut Source, positive: &[f32], words: WordOptions) -> Result
     read_with(source, positive, words, None)
 }
 
-/// Reads samples, and says in the source what format they have.
+/// Reads samples, and says in the source what format they have. Values of a feature that a sample has several times are one, their sum.
 pub(super) fn read_with(
+    source: &mut Source,
+    positive: &[f32],
+    words: WordOptions,
+    readers: Option<&Arc<dyn Readers>>,
+) -> Result<Samples, Error> {
+    let mut samples = read_as_written(source, positive, words, readers)?;
+    add_up(&mut samples.data.edges);
+    Ok(samples)
+}
+
+fn read_as_written(
     source: &mut Source,
     positive: &[f32],
     words: WordOptions,

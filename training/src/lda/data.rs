@@ -141,7 +141,9 @@ pub fn format_of_new(trained: Option<Format>, path: &Path) -> Option<Format> {
 #[must_use]
 pub fn layout_of_new(config: &Value, path: &Path, stated: Layout) -> Layout {
     let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
-    let format = stated.format.or_else(|| format_of_new(text("format").parse().ok(), path));
+    // Text has no columns: what has some to name is a table.
+    let as_trained = || format_of_new(text("format").parse().ok(), path).filter(|_| stated.roles.is_empty());
+    let format = stated.format.or_else(as_trained);
     let trained: Roles = text("columns").parse().unwrap_or_default();
     if !stated.roles.is_empty() || trained.is_empty() {
         return Layout { format, ..stated };
@@ -373,6 +375,9 @@ mod tests {
         let others: Roles = "word=1".parse().unwrap();
         let stated = Layout { roles: others.clone(), ..Layout::default() };
         assert_eq!(layout(&counts, "new.csv", stated).roles, others);
+        let stated = Layout { roles: others.clone(), ..Layout::default() };
+        let table = layout(&json!({ "format": "text" }), "new.csv", stated);
+        assert_eq!((table.format, table.roles), (None, others), "columns are those of a table");
         let text = layout(&counts, "new.txt", Some(Format::Text).into());
         assert_eq!((text.format, text.roles), (Some(Format::Text), Roles::default()));
         let posts = json!({ "format": "text" });

@@ -17,7 +17,7 @@ use crate::error::reading;
 #[derive(Debug)]
 pub struct Start {
     model: Factors,
-    /// Which row of the model each user, and each item, of the data has; none where nothing is in it, as whose ratings were taken back.
+    /// Which row of the model each user, and each item, of the data has; none where that row is empty, as after all ratings were taken back.
     rows: [Vec<Option<u32>>; 2],
     /// Rows of users, and of items, that the model does not know, by their ratings on what it knows.
     folded: [HashMap<usize, Folded>; 2],

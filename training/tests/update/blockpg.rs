@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use megagrid_datasets::Format;
 use megagrid_partition::SplitMix;
-use megagrid_training::blockpg::{LinearOptions, Regression, SampleOptions};
+use megagrid_training::blockpg::{LinearOptions, Prediction, Regression, SampleOptions};
 use megagrid_training::tune::{TuneOptions, Tuned, tune};
 use megagrid_training::{Processes, RunOptions, model, update};
 
@@ -112,6 +113,47 @@ fn a_model_of_other_classes_is_nothing_to_begin_from() {
     let run = RunOptions { from: Some(directory), ..run() };
     let said = refused(desk.job(&desk.write("signs.libsvm", &samples(300)), &run));
     assert!(said.contains("is of the classes 2, 3, 7, and the samples of -1, 1"), "{said}");
+}
+
+#[test]
+fn values_of_one_feature_in_a_sample_count_as_one() {
+    // The first feature of each sample once more.
+    let repeated = |sample: &String| {
+        let second = sample.split_whitespace().nth(1).unwrap_or("1:0");
+        format!("{} {second}\n", sample.trim_end())
+    };
+    let all: Vec<String> = samples(310).iter().map(repeated).collect();
+    for normalize in [false, true] {
+        let how =
+            if normalize { || SampleOptions { normalize: true, ..by_default() } } else { by_default::<SampleOptions> };
+        let options = LinearOptions { tolerance: 1e-7, ..LinearOptions::default() };
+        let desk = Desk::<Regression>::new(options, how);
+        let full = desk.train(&desk.write("all.libsvm", &all)).1.record;
+        let (directory, _) = desk.train(&desk.write("old.libsvm", &all[..280]));
+        let mut last = None;
+        for (name, new) in [("first.libsvm", &all[280..300]), ("second.libsvm", &all[300..])] {
+            last = Some(desk.update(&directory, &added(desk.write(name, new))).unwrap());
+        }
+        let updated = last.unwrap();
+        assert_near(updated.record.result.objective.unwrap(), full.result.objective.unwrap(), 1e-6, normalize);
+        assert_eq!(updated.record.input.edges, full.input.edges);
+
+        // A sample by the names of its features says what a sample of a file says.
+        let model = updated.model.unwrap();
+        let file = megagrid_datasets::parse_samples(all.concat().as_bytes(), Format::Libsvm, &[]).unwrap();
+        let (scores, _) = model.scores(file).unwrap();
+        for (sample, score) in all.iter().zip(scores) {
+            let pair = |pair: &'_ str| pair.split_once(':').map(|(name, x)| (name.to_owned(), x.parse().unwrap()));
+            let features: Vec<(String, f64)> = sample.split_whitespace().skip(1).filter_map(pair).collect();
+            let lookup = model.features.lookup();
+            let found = model.predict(features.iter().map(|(name, x)| (&name[..], *x)), |name| lookup.find(name));
+            let expected = model.prediction(&[score]);
+            let (Prediction::OfSecond(found), Prediction::OfSecond(expected)) = (found, expected) else {
+                panic!("two classes");
+            };
+            assert_near(found, expected, 1e-6, sample);
+        }
+    }
 }
 
 #[test]
