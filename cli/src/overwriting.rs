@@ -28,6 +28,9 @@ const DIRECTORIES: [&str; 4] = ["from", "model", "resume", "watch"];
 /// Options of a model's training that name files which an update reads.
 const TRAINED_ON: [&str; 4] = ["input", "restart", "restart_sets", "stop_words"];
 
+/// How the standard streams are written.
+const STREAM: &str = "-";
+
 /// A path on the command line.
 struct Named {
     id: String,
@@ -51,7 +54,7 @@ pub fn check(command: &Command, matches: &ArgMatches) -> anyhow::Result<()> {
     }
     for (at, one) in written.iter().enumerate() {
         check_others(one, &written[..at])?;
-        if !STORES.contains(&&*one.id) {
+        if !STORES.contains(&&*one.id) && one.path != Path::new(STREAM) {
             check_model(one)?;
             check_read(one, &read)?;
         }
@@ -68,13 +71,14 @@ fn gather(command: &Command, matches: &ArgMatches, written: &mut Vec<Named>, rea
         }
         // Values of another type are no paths.
         let Ok(Some(paths)) = matches.try_get_many::<PathBuf>(id) else { continue };
-        let list = if WRITTEN.contains(&id) && !argument.is_positional() { &mut *written } else { &mut *read };
+        let is_written = WRITTEN.contains(&id) && !argument.is_positional();
+        let list = if is_written { &mut *written } else { &mut *read };
         let name = match argument.get_long() {
             Some(long) => format!("--{long}"),
             None => format!("<{}>", id.to_uppercase()),
         };
         let named = |path: &PathBuf| Named { id: id.to_owned(), argument: name.clone(), path: path.clone() };
-        list.extend(paths.filter(|path| *path != Path::new("-")).map(named));
+        list.extend(paths.filter(|path| is_written || *path != Path::new(STREAM)).map(named));
     }
 }
 
@@ -89,7 +93,7 @@ fn check_others(one: &Named, others: &[Named]) -> anyhow::Result<()> {
             "{} and {} both name {}; name another place for one of them",
             other.argument,
             one.argument,
-            one.path.display()
+            if one.path == Path::new(STREAM) { "standard output".into() } else { one.path.display().to_string() }
         ))),
     }
 }

@@ -31,6 +31,11 @@ struct OfModel {
     model: String,
 }
 
+/// Writes a name as the text format has it within quotes; the library writes it as it is.
+fn label(name: &str) -> String {
+    name.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n")
+}
+
 /// What is counted and timed.
 pub struct Metrics {
     registry: Registry,
@@ -74,7 +79,7 @@ impl Default for Metrics {
 impl Metrics {
     /// Counts a question to a model that there is.
     pub fn answered(&self, model: &str, question: &str, status: u16, time: Duration) {
-        let (model, question) = (model.to_owned(), question.to_owned());
+        let (model, question) = (label(model), question.to_owned());
         self.seconds
             .get_or_create(&Asked { model: model.clone(), question: question.clone() })
             .observe(time.as_secs_f64());
@@ -83,14 +88,14 @@ impl Metrics {
 
     /// Counts a model that could not be loaded again.
     pub fn reload_failed(&self, model: &str) {
-        self.failed_reloads.get_or_create(&OfModel { model: model.to_owned() }).inc();
+        self.failed_reloads.get_or_create(&OfModel { model: label(model) }).inc();
     }
 
     /// Writes all as text.
     #[must_use]
     pub fn text(&self, models: &[Served]) -> String {
         for served in models {
-            let (loaded, model) = (served.current(), OfModel { model: served.name.clone() });
+            let (loaded, model) = (served.current(), OfModel { model: label(&served.name) });
             self.ages.get_or_create(&model).set(loaded.age_seconds());
             self.stale.get_or_create(&model).set(served.is_stale(&loaded).into());
             self.versions.get_or_create(&model).set(loaded.version as i64);
@@ -99,5 +104,18 @@ impl Metrics {
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_models_are_quoted() {
+        let metrics = Metrics::default();
+        metrics.reload_failed("a\"b\\c\nd");
+        let text = metrics.text(&[]);
+        assert!(text.contains(r#"megagrid_failed_reloads_total{model="a\"b\\c\nd"} 1"#), "{text}");
     }
 }

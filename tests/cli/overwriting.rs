@@ -139,6 +139,7 @@ fn two_outputs_have_two_places() {
         assert!(!files.0.path("same").exists() && !files.0.path("new").exists());
     };
     refused(&["--json", "same", "--report", "same"], &["--json and --report both name same; name another place"]);
+    refused(&["--json", "-", "--report", "-"], &["--json and --report both name standard output"]);
     refused(&["--report", "same", "--trace", "days/../same"], &["--report and --trace both name"]);
     refused(&["--model", "new", "--checkpoint", "new"], &["--model", "--checkpoint", "both name"]);
     // What goes to stdout, or nowhere, is in nobody's way; a run goes on in the directory that it began in.
