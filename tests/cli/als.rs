@@ -105,6 +105,12 @@ fn what_is_no_feedback_is_refused() {
         1,
         &["kept.csv", "none of the 2 ratings that are kept for testing is feedback"],
     );
+    let known = place.file("known.csv", "u1,i1,5,1\nu2,i2,5,1\n");
+    fails(
+        &["als", &kept, "--test", &known, "--ranking", "5"],
+        1,
+        &["training has seen all pairs that there are to test on", "--ranking"],
+    );
 }
 
 /// Each user's plays, the last of which is the item of his kind that is new; days are out of order.

@@ -99,8 +99,9 @@ impl<P: RanksOfSets> Apply<P, PageOfSets> for SettleSets {
         let ranks = page.master.iter_mut().zip(page.sync).zip(page.delta);
         for ((([score, per_link, restart], passed), sum), (state, total)) in ranks.zip(states.iter().zip(totals)) {
             let settled = *sum + state.restart * *restart;
-            let sums = [settled, if *per_link == 0.0 { settled } else { 0.0 }, (settled - *score).abs()];
-            total.iter_mut().zip(sums).for_each(|(total, sum)| *total += f64::from(sum));
+            let sums = [settled, if *per_link == 0.0 { settled } else { 0.0 }].map(f64::from);
+            let sums = [sums[0], sums[1], state.change(*score, settled)];
+            total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
             *score = settled;
             *passed = settled * *per_link;
         }
@@ -112,7 +113,7 @@ pub struct MeasureSets(pub Damping);
 
 impl<P: RanksOfSets> GlobalSync<P> for MeasureSets {
     fn apply(&self, sums: Sums, states: &mut States) {
-        states.0.iter_mut().zip(sums.0).for_each(|(state, sums)| *state = State::after(self.0, sums));
+        states.0.iter_mut().zip(sums.0).for_each(|(state, sums)| *state = state.after(self.0, sums));
     }
 }
 

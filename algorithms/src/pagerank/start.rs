@@ -12,18 +12,33 @@ pub type Rank = [f32; 3];
 pub struct State {
     /// Mass that restarts, distributed by each page's `restart`.
     pub restart: f32,
-    /// L1 change of the scores in the last iteration, over their sum.
+    /// L1 change of the scores in the last iteration, over their sum. The common factor by which they grow does not count.
     pub residual: f64,
     /// Sum of the scores.
     pub mass: f64,
+    /// By how much it grew in the last iteration, which the next one is expected to do too: 1, but for rounding and where later batches
+    /// see what earlier ones settled.
+    #[serde(default = "one")]
+    pub growth: f64,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 impl State {
     /// Returns what all workers know after an iteration, of the sums of scores, of those of dangling pages, and of changes.
     #[must_use]
-    pub fn after(damping: Damping, [mass, dangling, change]: [f64; 3]) -> Self {
+    pub fn after(&self, damping: Damping, [mass, dangling, change]: [f64; 3]) -> Self {
         let d = damping.get();
-        Self { restart: ((1.0 - d) * mass + d * dangling) as f32, residual: change / mass, mass }
+        let growth = if self.mass > 0.0 { mass / self.mass } else { 1.0 };
+        Self { restart: ((1.0 - d) * mass + d * dangling) as f32, residual: change / mass, mass, growth }
+    }
+
+    /// Returns the change of a score in an iteration.
+    #[inline(always)]
+    pub(super) fn change(&self, before: f32, settled: f32) -> f64 {
+        (f64::from(settled) - self.growth * f64::from(before)).abs()
     }
 }
 
@@ -140,7 +155,7 @@ impl<'s> Start<'s> {
         }
         // The parts of a distribution sum to 1, but for rounding.
         let mass = if self.scores.is_empty() { 1.0 } else { mass };
-        State::after(self.damping, [mass, dangling, f64::INFINITY])
+        State::default().after(self.damping, [mass, dangling, f64::INFINITY])
     }
 }
 

@@ -23,8 +23,11 @@ const VISITS_AHEAD: usize = 3;
 const ENDS_AHEAD: usize = 32;
 /// Sums kept at hand are split over this many, so that an addition need not wait for the one before it.
 const LANES: usize = 4;
-/// Edges whose sum is kept at hand before it is added to the delta: a longer one in single precision loses what is added last.
-const PIECE: usize = 1 << 13;
+/// Edges of a vertex with more than these run in pieces, whose sums are added two by two: a long sum in single precision loses what is
+/// added last, of equal values always to the same side.
+const PIECE: usize = 1 << 8;
+/// Sums of 1, 2, 4, … pieces that there may be: a block has less than 2³² edges.
+const SUMS: usize = 32 - PIECE.ilog2() as usize;
 
 /// A block's groups.
 pub struct Groups<'g, P: Program, E: Exchange<P>, I, W: Width> {
@@ -130,11 +133,9 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
                 4 => self.run(rows, edge, 4, &mut data, stage, cx),
                 ..=PIECE => self.run(rows, edge, degree, &mut data, stage, cx),
                 _ => {
-                    for (vertex, end) in rows.zip((edge + degree..).step_by(degree)) {
-                        for first in (end - degree..end).step_by(PIECE) {
-                            let piece = PIECE.min(end - first);
-                            self.run(vertex..vertex + 1, first, piece, &mut data, stage, cx);
-                        }
+                    for (n, vertex) in rows.enumerate() {
+                        let visit = Visit::new(vertex, edge + n * degree, degree);
+                        in_pieces(&mut self.rights.at(vertex), &mut self.lefts, visit, &mut data, stage, cx);
                     }
                 }
             }
@@ -233,7 +234,7 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
         let vertices = rights.ids().len();
         for vertex in 0..vertices {
             let at = Visit::new(vertex, first + vertex * degree, degree);
-            edges_of(&mut rights.at(vertex), &mut self.lefts, at, data, stage, cx);
+            edges_of(&mut rights.at(vertex), &mut self.lefts, at, None, data, stage, cx);
         }
     }
 
@@ -257,9 +258,9 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
             let (mut far, lefts) = (self.rights.at(visit.vertex()), &mut self.lefts);
             stage.begin(far.again(None).read(), cx);
             match visit.degree {
-                1 if Self::AT_HAND => edges_of(&mut far, lefts, Visit { degree: 1, ..visit }, data, stage, cx),
-                2 if Self::AT_HAND => edges_of(&mut far, lefts, Visit { degree: 2, ..visit }, data, stage, cx),
-                _ => edges_of(&mut far, lefts, visit, data, stage, cx),
+                1 if Self::AT_HAND => edges_of(&mut far, lefts, Visit { degree: 1, ..visit }, None, data, stage, cx),
+                2 if Self::AT_HAND => edges_of(&mut far, lefts, Visit { degree: 2, ..visit }, None, data, stage, cx),
+                _ => edges_of(&mut far, lefts, visit, None, data, stage, cx),
             }
             if E::WHOLE && stage.turn(E::Right::view(far.again(None)), cx) {
                 answers(&mut far, lefts, visit, data, stage, cx);
@@ -269,12 +270,47 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
     }
 }
 
-/// Runs the edges of a right vertex, `far`.
+/// Runs the edges of a right vertex, `far`, piece by piece.
+#[inline(always)]
+fn in_pieces<P: Program, E: Exchange<P>, I: Id, W: Width>(
+    far: &mut Endpoint<'_, P::Right, E::Right, W>,
+    lefts: &mut Ends<'_, P::Left, E::Left, I, W>,
+    visit: Visit,
+    data: &mut Data<'_, P>,
+    stage: &E,
+    cx: &mut Context<'_, P>,
+) {
+    let zero = <DeltaItem<P::Right> as bytemuck::Zeroable>::zeroed();
+    let mut sums = [zero; SUMS];
+    let edges = visit.edges();
+    for (pieces, first) in edges.clone().step_by(PIECE).enumerate() {
+        let piece = Visit::new(visit.vertex(), first, PIECE.min(edges.end - first));
+        let mut sum = zero;
+        edges_of(far, lefts, piece, Some(&mut sum), data, stage, cx);
+        // As a binary number counts: sums of as many pieces are added, and wait for the next of as many.
+        let carried = pieces.trailing_ones() as usize;
+        sums[..carried].iter_mut().for_each(|waiting| add::<P::Right>(&mut sum, &std::mem::replace(waiting, zero)));
+        sums[carried] = sum;
+    }
+    // Those of the fewest pieces first; those that do not wait are zero.
+    let mut whole = zero;
+    sums.iter().for_each(|sum| add::<P::Right>(&mut whole, sum));
+    far.delta().add(<P::Right as Vertex>::Delta::view(std::slice::from_ref(&whole)));
+}
+
+/// Adds to a sum that is kept at hand.
+#[inline(always)]
+fn add<V: Vertex>(sum: &mut DeltaItem<V>, more: &DeltaItem<V>) {
+    V::Delta::view_mut(std::slice::from_mut(sum)).add(V::Delta::view(std::slice::from_ref(more)));
+}
+
+/// Runs the edges of a right vertex, `far`. What is kept at hand is added to `sum`, or to the delta where there is none.
 #[inline(always)]
 fn edges_of<P: Program, E: Exchange<P>, I: Id, W: Width>(
     far: &mut Endpoint<'_, P::Right, E::Right, W>,
     lefts: &mut Ends<'_, P::Left, E::Left, I, W>,
     visit: Visit,
+    mut sum: Option<&mut DeltaItem<P::Right>>,
     data: &mut Data<'_, P>,
     stage: &E,
     cx: &mut Context<'_, P>,
@@ -306,7 +342,10 @@ fn edges_of<P: Program, E: Exchange<P>, I: Id, W: Width>(
     }
     if at_hand {
         for kept in &kept[..if in_lanes { LANES } else { 1 }] {
-            far.delta().add(<P::Right as Vertex>::Delta::view(std::slice::from_ref(kept)));
+            match &mut sum {
+                Some(sum) => add::<P::Right>(sum, kept),
+                None => far.delta().add(<P::Right as Vertex>::Delta::view(std::slice::from_ref(kept))),
+            }
         }
     }
 }

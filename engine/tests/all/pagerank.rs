@@ -196,7 +196,29 @@ fn a_hub_of_millions_of_links_loses_none_of_them() {
     let mut engine = page_rank(&grouped(&Links { pages, links }), &[], &settings(2, 1));
     engine.run_until(80, |_, _| Ok(false)).unwrap();
     for (found, expected) in scores(&engine).into_iter().zip([hub, end, leaf]) {
-        assert!((f64::from(found) / expected - 1.0).abs() < 1e-4, "{found}, expected {expected}");
+        assert!((f64::from(found) / expected - 1.0).abs() < 1e-5, "{found}, expected {expected}");
+    }
+}
+
+#[test]
+fn a_star_settles_whatever_its_size() {
+    for leaves in [100, 3000, 300_000] {
+        // All leaves link to page 0, which links nowhere.
+        let links: Vec<_> = (1..=leaves).map(|leaf| (leaf, 0)).collect();
+        let pages = leaves as usize + 1;
+        // leaf = (0.15 + 0.85 hub) / n, and all sum to 1.
+        let (n, of_leaves) = (pages as f64, f64::from(leaves));
+        let leaf = 1.0 / (n + 0.85 * of_leaves);
+        let hub = 1.0 - of_leaves * leaf;
+        for workers in 1..=2 {
+            let edges = grouped(&Links { pages, links: links.clone() });
+            let mut engine = page_rank(&edges, &[], &settings(workers, 1));
+            engine.run_until(100, |engine, _| Ok(engine.global().residual < 2e-7)).unwrap();
+            assert!(engine.iterations() < 100, "{leaves} leaves: residual {}", engine.global().residual);
+            for (found, expected) in scores(&engine).into_iter().zip([hub, leaf]) {
+                assert!((f64::from(found) / expected - 1.0).abs() < 4e-6, "{found}, expected {expected}");
+            }
+        }
     }
 }
 

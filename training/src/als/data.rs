@@ -244,6 +244,7 @@ impl Data for Feedback {
             Ratings::read_from(source, &ratings, how, by_time.as_ref(), Some(options.counts_above()))?;
         // Of those kept for testing some may be no feedback.
         let feedback = Self::new(ratings, options.bound()).map_err(named)?.ranked(ranking)?;
+        feedback.ratings.check_ranked(options.ratings.ranking)?;
         Ok((feedback, phases))
     }
 

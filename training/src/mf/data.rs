@@ -176,7 +176,7 @@ impl Ratings {
         Ok(Self { unseen, held_out, ..Self::of(Prepared::new(train, &[Side::Right]), test)? })
     }
 
-    /// Has items ranked, of which the first `k` are looked at, for the users that there are ratings to test on of.
+    /// Has items ranked, of which the first `k` are looked at, for users who have items to test on that training has not seen, if there are any.
     ///
     /// # Errors
     /// Edges that cannot be read.
@@ -188,11 +188,16 @@ impl Ratings {
             None => self.rated_by(test.clone().map(|(user, _)| user))?,
         };
         let queries = Queries::new(test, seen.into_iter());
-        if queries.users.is_empty() {
-            let problem = "training has seen all pairs that there are to test on, and what is seen is not ranked";
-            return Err(Error::Missing(format!("{problem}; give other test data")));
+        Ok(Self { ranking: (!queries.users.is_empty()).then_some((k, queries)), ..self })
+    }
+
+    /// Refuses a ranking that was asked for where none can be measured.
+    pub(crate) fn check_ranked(&self, asked: Option<usize>) -> Result<(), Error> {
+        if asked.is_none() || self.test.known.is_empty() || self.ranking.is_some() {
+            return Ok(());
         }
-        Ok(Self { ranking: Some((k, queries)), ..self })
+        let problem = "training has seen all pairs that there are to test on, and what is seen is not ranked";
+        Err(Error::Missing(format!("{problem}; give other test data, or no --ranking")))
     }
 
     /// Returns the pairs of some users and the items that they have rated.
@@ -250,7 +255,9 @@ impl Data for Ratings {
     const FIXED: &'static [&'static str] = &["test", "holdout", "holdout_per_user", "holdout_last", "holdout_users"];
 
     fn read(source: &mut Source, options: &RatingOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
-        Self::read_from(source, options, how, None, None)
+        let (ratings, phases) = Self::read_from(source, options, how, None, None)?;
+        ratings.check_ranked(options.ranking)?;
+        Ok((ratings, phases))
     }
 
     fn sizes(&self) -> InputSizes {
