@@ -18,10 +18,9 @@
 //! the scores that earlier ones settled, which needs about a third fewer iterations than Jacobi's. A graph of fewer links
 //! is one batch, and that is Jacobi's iteration. Scores are kept up to a common factor: an iteration does not change the
 //! solution of the homogeneous equation `x = d·A·x + ((1 − d)·Σx + d·dangling(x))·r`, and [`scores`] divides by the sum.
-//! The restart mass is the previous iteration's.
+//! The restart mass is the previous iteration's, with what rounding took from the sum of scores ([`State::after`]).
 //!
-//! The residual is the L1 change of the scores in one iteration over their sum, but for what all of them change by: rounding lets a sum of
-//! very many scores lose the same part each time, by which no score moves against another. Memory: 20 bytes a page, 2 to 4 a link.
+//! The residual is the L1 change of the scores in one iteration over their sum. Memory: 20 bytes a page, 2 to 4 a link.
 //! Not for: graphs that change while it runs.
 
 mod sets;
@@ -72,9 +71,8 @@ impl<P: Ranks> Apply<P, Page> for Settle {
     fn apply(&self, page: Master<'_, Page>, cx: &mut Context<'_, P>) {
         let [score, per_link, restart] = page.master;
         let settled = *page.delta + cx.global.restart * *restart;
-        let [passed, dangling] = [settled, if *per_link == 0.0 { settled } else { 0.0 }].map(f64::from);
-        let sums = [passed, dangling, cx.global.change(*score, settled)];
-        cx.worker.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+        let sums = [settled, if *per_link == 0.0 { settled } else { 0.0 }, (settled - *score).abs()];
+        cx.worker.iter_mut().zip(sums).for_each(|(total, sum)| *total += f64::from(sum));
         *score = settled;
         *page.sync = settled * *per_link;
     }

@@ -99,9 +99,8 @@ impl<P: RanksOfSets> Apply<P, PageOfSets> for SettleSets {
         let ranks = page.master.iter_mut().zip(page.sync).zip(page.delta);
         for ((([score, per_link, restart], passed), sum), (state, total)) in ranks.zip(states.iter().zip(totals)) {
             let settled = *sum + state.restart * *restart;
-            let sums = [settled, if *per_link == 0.0 { settled } else { 0.0 }].map(f64::from);
-            let sums = [sums[0], sums[1], state.change(*score, settled)];
-            total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+            let sums = [settled, if *per_link == 0.0 { settled } else { 0.0 }, (settled - *score).abs()];
+            total.iter_mut().zip(sums).for_each(|(total, sum)| *total += f64::from(sum));
             *score = settled;
             *passed = settled * *per_link;
         }

@@ -12,14 +12,13 @@ pub type Rank = [f32; 3];
 pub struct State {
     /// Mass that restarts, distributed by each page's `restart`.
     pub restart: f32,
-    /// L1 change of the scores in the last iteration, over their sum. The common factor by which they grow does not count.
+    /// L1 change of the scores in the last iteration, over their sum.
     pub residual: f64,
     /// Sum of the scores.
     pub mass: f64,
-    /// By how much it grew in the last iteration, which the next one is expected to do too: 1, but for rounding and where later batches
-    /// see what earlier ones settled.
+    /// What the sum is led back to: what it was at first.
     #[serde(default = "one")]
-    pub growth: f64,
+    pub whole: f64,
 }
 
 fn one() -> f64 {
@@ -28,17 +27,16 @@ fn one() -> f64 {
 
 impl State {
     /// Returns what all workers know after an iteration, of the sums of scores, of those of dangling pages, and of changes.
+    ///
+    /// What the sum lacks of what it was at first is added to the restarts, or taken off them, up to half of them: a sum of very many scores
+    /// may lose a part to rounding each time, and where all scores shrink for ever none settles. That does not change the solution.
     #[must_use]
     pub fn after(&self, damping: Damping, [mass, dangling, change]: [f64; 3]) -> Self {
         let d = damping.get();
-        let growth = if self.mass > 0.0 { mass / self.mass } else { 1.0 };
-        Self { restart: ((1.0 - d) * mass + d * dangling) as f32, residual: change / mass, mass, growth }
-    }
-
-    /// Returns the change of a score in an iteration.
-    #[inline(always)]
-    pub(super) fn change(&self, before: f32, settled: f32) -> f64 {
-        (f64::from(settled) - self.growth * f64::from(before)).abs()
+        let whole = if self.whole > 0.0 { self.whole } else { mass };
+        let most = 0.5 * (1.0 - d) * mass;
+        let missing = (whole - mass).clamp(-most, most);
+        Self { restart: ((1.0 - d) * mass + d * dangling + missing) as f32, residual: change / mass, mass, whole }
     }
 }
 
