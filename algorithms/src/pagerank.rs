@@ -18,7 +18,7 @@
 //! the scores that earlier ones settled, which needs about a third fewer iterations than Jacobi's. A graph of fewer links
 //! is one batch, and that is Jacobi's iteration. Scores are kept up to a common factor: an iteration does not change the
 //! solution of the homogeneous equation `x = d·A·x + ((1 − d)·Σx + d·dangling(x))·r`, and [`scores`] divides by the sum.
-//! The restart mass is the previous iteration's, with what rounding took from the sum of scores ([`State::after`]).
+//! The restart mass is the previous iteration's.
 //!
 //! The residual is the L1 change of the scores in one iteration over their sum. Memory: 20 bytes a page, 2 to 4 a link.
 //! Not for: graphs that change while it runs.
@@ -83,7 +83,7 @@ pub struct Measure(pub Damping);
 
 impl<P: Ranks> GlobalSync<P> for Measure {
     fn apply(&self, sums: [f64; 3], state: &mut State) {
-        *state = state.after(self.0, sums);
+        *state = State::after(self.0, sums);
     }
 }
 

@@ -112,7 +112,7 @@ pub struct MeasureSets(pub Damping);
 
 impl<P: RanksOfSets> GlobalSync<P> for MeasureSets {
     fn apply(&self, sums: Sums, states: &mut States) {
-        states.0.iter_mut().zip(sums.0).for_each(|(state, sums)| *state = state.after(self.0, sums));
+        states.0.iter_mut().zip(sums.0).for_each(|(state, sums)| *state = State::after(self.0, sums));
     }
 }
 

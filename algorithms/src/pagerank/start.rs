@@ -16,27 +16,14 @@ pub struct State {
     pub residual: f64,
     /// Sum of the scores.
     pub mass: f64,
-    /// What the sum is led back to: what it was at first.
-    #[serde(default = "one")]
-    pub whole: f64,
-}
-
-fn one() -> f64 {
-    1.0
 }
 
 impl State {
     /// Returns what all workers know after an iteration, of the sums of scores, of those of dangling pages, and of changes.
-    ///
-    /// What the sum lacks of what it was at first is added to the restarts, or taken off them, up to half of them: a sum of very many scores
-    /// may lose a part to rounding each time, and where all scores shrink for ever none settles. That does not change the solution.
     #[must_use]
-    pub fn after(&self, damping: Damping, [mass, dangling, change]: [f64; 3]) -> Self {
+    pub fn after(damping: Damping, [mass, dangling, change]: [f64; 3]) -> Self {
         let d = damping.get();
-        let whole = if self.whole > 0.0 { self.whole } else { mass };
-        let most = 0.5 * (1.0 - d) * mass;
-        let missing = (whole - mass).clamp(-most, most);
-        Self { restart: ((1.0 - d) * mass + d * dangling + missing) as f32, residual: change / mass, mass, whole }
+        Self { restart: ((1.0 - d) * mass + d * dangling) as f32, residual: change / mass, mass }
     }
 }
 
@@ -153,7 +140,7 @@ impl<'s> Start<'s> {
         }
         // The parts of a distribution sum to 1, but for rounding.
         let mass = if self.scores.is_empty() { 1.0 } else { mass };
-        State::default().after(self.damping, [mass, dangling, f64::INFINITY])
+        State::after(self.damping, [mass, dangling, f64::INFINITY])
     }
 }
 

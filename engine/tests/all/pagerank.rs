@@ -201,7 +201,7 @@ fn a_hub_of_millions_of_links_loses_none_of_them() {
 }
 
 #[test]
-fn a_star_settles_whatever_its_size() {
+fn a_star_has_its_scores_whatever_its_size() {
     for leaves in [100, 3000, 300_000] {
         // All leaves link to page 0, which links nowhere.
         let links: Vec<_> = (1..=leaves).map(|leaf| (leaf, 0)).collect();
@@ -213,8 +213,8 @@ fn a_star_settles_whatever_its_size() {
         for workers in 1..=2 {
             let edges = grouped(&Links { pages, links: links.clone() });
             let mut engine = page_rank(&edges, &[], &settings(workers, 1));
-            // What single precision loses goes to and fro between the leaves and the hub, and fades by 0.85 only.
-            engine.run_until(100, |engine, _| Ok(engine.global().residual < 3e-6)).unwrap();
+            // Single precision loses the same part of the hub's sum each time, and the residual is no smaller.
+            engine.run_until(100, |engine, _| Ok(engine.global().residual < 1e-5)).unwrap();
             assert!(engine.iterations() < 100, "{leaves} leaves: residual {}", engine.global().residual);
             for (found, expected) in scores(&engine).into_iter().zip([hub, leaf]) {
                 assert!((f64::from(found) / expected - 1.0).abs() < 1e-5, "{found}, expected {expected}");

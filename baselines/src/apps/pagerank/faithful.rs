@@ -79,7 +79,7 @@ impl job::Trainer for Trainer {
             let dangling = if *per_link == 0.0 { *score } else { 0.0 };
             sums.iter_mut().zip([*score, dangling, *change]).for_each(|(sum, part)| *sum += part);
         }
-        self.program.state = self.program.state.after(self.damping, self.gas.cut().combine(sums, &mut cost)?);
+        self.program.state = State::after(self.damping, self.gas.cut().combine(sums, &mut cost)?);
         Ok(cost)
     }
 

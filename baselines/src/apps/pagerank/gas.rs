@@ -61,7 +61,7 @@ impl job::Trainer for Trainer {
         let (totals, mut cost) = self.gas.superstep(&self.program, Active::All)?;
         let mut sum = [0.0; 3];
         totals.into_iter().for_each(|mut total| sum.combine(&mut total));
-        self.program.state = self.program.state.after(self.damping, self.gas.cut().combine(sum, &mut cost)?);
+        self.program.state = State::after(self.damping, self.gas.cut().combine(sum, &mut cost)?);
         Ok(cost)
     }
 

@@ -40,7 +40,7 @@ impl Worker {
         if number > 1 {
             let mut sums = [0.0; 3];
             client.read(tables.sums, 0, &mut sums)?;
-            self.state = self.state.after(*damping, sums);
+            self.state = State::after(*damping, sums);
         }
         let mut sums = [0.0; 3];
         let mut cx: Context<'_, PageRank> =
@@ -137,7 +137,7 @@ impl<S: Store> job::Trainer for Trainer<S> {
     fn measure(&mut self) -> Result<Measured, Error> {
         let sums: Rows<f64> = self.team.all(self.shared.tables.sums, 1)?;
         let row = sums.row(0);
-        Ok(measured(&State::default().after(self.shared.damping, [row[0], row[1], row[2]])))
+        Ok(measured(&State::after(self.shared.damping, [row[0], row[1], row[2]])))
     }
 
     fn finish(&self) -> Finish {
