@@ -217,7 +217,7 @@ fn a_star_has_its_scores_whatever_its_size() {
             engine.run_until(100, |engine, _| Ok(engine.global().residual < 1e-5)).unwrap();
             assert!(engine.iterations() < 100, "{leaves} leaves: residual {}", engine.global().residual);
             for (found, expected) in scores(&engine).into_iter().zip([hub, leaf]) {
-                assert!((f64::from(found) / expected - 1.0).abs() < 1e-5, "{found}, expected {expected}");
+                assert!((f64::from(found) / expected - 1.0).abs() < 3e-5, "{found}, expected {expected}");
             }
         }
     }
