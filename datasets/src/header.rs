@@ -132,15 +132,22 @@ impl<'t> First<'t> {
         Ok((columns, self.is_header::<R>(columns)))
     }
 
-    /// Says what is wrong with a header: it calls a column that is to hold ids a time, or does not name the first.
+    /// Says what is wrong with a header: it calls a column that is to hold ids a time, or nothing, or does not name the first.
     fn misnamed<R: Record>(&self, roles: &Roles, (ends, _): Places) -> Option<String> {
         let names = self.names();
         let is_said = |of: usize| R::ROLES.get(of).is_some_and(|role| roles.has(*role));
         let is_time = |&(of, at): &(usize, usize)| !is_said(of) && names.get(at).is_some_and(|name| names_times(name));
-        if let Some((_, at)) = ends.into_iter().enumerate().find(is_time) {
+        // Pandas and R call the numbers of rows nothing.
+        let is_unnamed =
+            |&(of, at): &(usize, usize)| !is_said(of) && names.get(at).is_some_and(|name| name.trim().is_empty());
+        let find = |is: &dyn Fn(&(usize, usize)) -> bool| ends.into_iter().enumerate().find(is);
+        if let Some((at, what)) = find(&is_time)
+            .map(|(_, at)| (at, "is called a time"))
+            .or(find(&is_unnamed).map(|(_, at)| (at, "has no name")))
+        {
             let columns = listed(&names, names.len());
             return Some(format!(
-                "column {} would hold ids, and is called a time; say with --columns what holds what; {columns}",
+                "column {} would hold ids, and {what}; say with --columns what holds what; {columns}",
                 at + 1
             ));
         }

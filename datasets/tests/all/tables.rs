@@ -275,6 +275,7 @@ fn what_is_wrong_with_a_table_is_told() {
         ("id,user_id,item_id,stars\n99,501,20,5\n98,502,30,4\n", "no column is called rating"),
         ("review,user,item\n5,501,20\n4,502,30\n", "no column is called rating"),
         ("timestamp,who,film,rating\n881,5,6,3\n882,5,7,4\n", "column 1 would hold ids, and is called a time"),
+        (",kunde,artikel,note\n0,196,242,3\n1,186,302,3\n", "column 1 would hold ids, and has no name"),
         ("user item rating\n1 501 20 3\n2 502 30 4\n", "have one more, which numbers them"),
     ] {
         let said = error(text, "");
