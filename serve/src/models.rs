@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use megagrid_partition::parallel::lock;
 use megagrid_training::als::Recommender;
 use megagrid_training::blockpg::Linear;
 use megagrid_training::hits::Authorities;
@@ -236,14 +237,14 @@ impl Served {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn reload(&self) -> Result<Arc<Loaded>, Error> {
-        let mut failure = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = lock(&self.reloading);
         self.read_again(&mut failure)
     }
 
     /// Reads the model again if its directory is another, also than one that could not be read lately. Tells too whether that is news: it
     /// went well, or wrong in another way than the time before.
     pub fn reload_if_changed(&self) -> Option<(Result<Arc<Loaded>, Error>, bool)> {
-        let mut failure = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = lock(&self.reloading);
         let stamp = Stamp::of(&self.directory)?;
         let is_failed = || failure.as_ref().is_some_and(|failure| failure.holds(&stamp, Instant::now()));
         if stamp == self.current().stamp || is_failed() {

@@ -27,7 +27,7 @@ const LANES: usize = 4;
 /// added last, of equal values always to the same side.
 const PIECE: usize = 1 << 8;
 /// Sums of 1, 2, 4, … pieces that there may be: a block has less than 2³² edges.
-const SUMS: usize = 32 - PIECE.ilog2() as usize;
+const SUMS: usize = 33 - PIECE.ilog2() as usize;
 
 /// A block's groups.
 pub struct Groups<'g, P: Program, E: Exchange<P>, I, W: Width> {
