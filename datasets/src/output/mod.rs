@@ -4,6 +4,7 @@ mod atomic;
 mod npy;
 mod pages;
 mod table;
+mod thrift;
 
 pub use atomic::{
     check_replaceable, check_target, renew_directory, replace_directory, replace_file, replace_text, write_directory,

@@ -10,8 +10,13 @@ use ::parquet::data_type::DataType;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{ChunkReader, Length, RowGroupReader};
 
+use super::thrift::check;
+
 /// Rows for which room is made at a time.
 const ROWS_AT_ONCE: usize = 1 << 16;
+
+/// Bytes at the end of a file: those of its description as a number of four, and `PAR1`.
+const FOOTER: u64 = 8;
 
 /// Opens a column of a row group. A dictionary that cannot lie in its page is an error of the first read.
 pub(crate) fn open_column(group: &dyn RowGroupReader, at: usize) -> Result<ColumnReader, ParquetError> {
@@ -39,7 +44,22 @@ pub(crate) fn read_rows<D: DataType>(
 }
 
 /// A file whose end is an error where more is read. All that is read of a Parquet file lies before its last bytes.
-pub(crate) struct Finite(pub(crate) File);
+pub(crate) struct Finite(File);
+
+impl Finite {
+    /// Takes a file whose description can be read.
+    pub(crate) fn new(file: File) -> Result<Self, ParquetError> {
+        let end = Length::len(&file).saturating_sub(FOOTER);
+        let mut footer = [0; FOOTER as usize];
+        let read = file.get_read(end)?.read_exact(&mut footer);
+        let [a, b, c, d, ..] = footer;
+        // One that is not there, or begins before the file, is the crate's to tell.
+        if let (Ok(()), Some(start)) = (read, end.checked_sub(u32::from_le_bytes([a, b, c, d]).into())) {
+            check(file.get_read(start)?.take(end - start))?;
+        }
+        Ok(Self(file))
+    }
+}
 
 impl Length for Finite {
     fn len(&self) -> u64 {
@@ -50,7 +70,11 @@ impl Length for Finite {
 impl ChunkReader for Finite {
     type T = Ending;
 
+    /// Returns the file from the description of a page on, or its last bytes, which say where its own is.
     fn get_read(&self, start: u64) -> Result<Ending, ParquetError> {
+        if start.saturating_add(FOOTER) < self.len() {
+            check(self.0.get_read(start)?)?;
+        }
         Ok(Ending(self.0.get_read(start)?))
     }
 
@@ -108,5 +132,59 @@ impl Iterator for Pages {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.get_next_page().transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::output::{Column, read_table, write_table};
+
+    /// A field that no reader knows: a list of two billion truth values.
+    const MANY: [u8; 7] = [0x59, 0xF1, 0xFF, 0xFF, 0xFF, 0xFF, 0x07];
+
+    /// Returns a table: the bytes before the end of its description, and how many of them are the description's.
+    fn table() -> (Vec<u8>, usize) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.parquet");
+        write_table(&path, &[("n", Column::U32(vec![3, 9, 3].into()))]).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        let footer = bytes.split_off(bytes.len() - 8);
+        assert_eq!(bytes.pop(), Some(0));
+        (bytes, u32::from_le_bytes(footer[..4].try_into().unwrap()) as usize - 1)
+    }
+
+    /// Reads a table whose description has further fields at its end.
+    fn read(table: (Vec<u8>, usize), further: &[u8]) -> Result<(), crate::Error> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.parquet");
+        let length = (table.1 + further.len() + 1) as u32;
+        fs::write(&path, [&table.0[..], further, &[0], &length.to_le_bytes(), b"PAR1"].concat()).unwrap();
+        read_table(&path).map(drop)
+    }
+
+    #[test]
+    fn lists_that_would_be_counted_for_ever_are_refused() {
+        read(table(), &[]).unwrap();
+        let message = read(table(), &MANY).unwrap_err().to_string();
+        assert!(message.contains("a list of 2147483647 truth values"), "{message}");
+        // In the header of the page with the dictionary, which ends as its inner struct does.
+        let (mut bytes, length) = table();
+        let inner = bytes.windows(4).position(|four| matches!(four, [0x4c, 0x15, 4, 0x15])).unwrap();
+        let end = inner + bytes[inner..].windows(2).position(|two| two == [0, 0]).unwrap();
+        bytes.splice(end + 1..end + 1, MANY);
+        let message = read((bytes, length), &[]).unwrap_err().to_string();
+        assert!(message.contains("a list of 2147483647 truth values"), "{message}");
+    }
+
+    /// The bytes 19 and 12 would be a list of one truth value.
+    #[test]
+    fn the_length_of_a_description_is_not_looked_at_as_one() {
+        let table = table();
+        let text = 0x1219 - table.1 - 1 - 3;
+        let mut further = vec![0x58, text as u8 | 0x80, (text >> 7) as u8];
+        further.resize(further.len() + text, b'x');
+        read(table, &further).unwrap();
     }
 }

@@ -260,7 +260,7 @@ pub(crate) fn fenced<R>(path: &Path, read: impl FnOnce() -> Result<R, Error>) ->
 pub(crate) fn open_parquet(path: &Path) -> Result<SerializedFileReader<Finite>, Error> {
     let file = File::open(path).map_err(Error::io(path))?;
     let file_bytes = file.metadata().map_err(Error::io(path))?.len();
-    let reader = SerializedFileReader::new(Finite(file)).map_err(|error| parquet_error(path, error))?;
+    let reader = Finite::new(file).and_then(SerializedFileReader::new).map_err(|error| parquet_error(path, error))?;
     let lies_inside = |column: &ColumnChunkMetaData| {
         let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
         let end = start.checked_add(column.compressed_size()).and_then(|end| u64::try_from(end).ok());
