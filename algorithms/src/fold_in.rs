@@ -2,7 +2,7 @@
 //!
 //! | model | minimized for a user of n ratings or values of feedback |
 //! |---|---|
-//! | [`mf`](crate::mf) | Σ (r − μ − b_i − p·q_i − b)² + λ n (\|p\|² + b²) |
+//! | [`mf`](crate::mf) | Σ (r − μ − b_i − p·q_i − b)² + λ n (s \|p\|² + b²), s the unit of ratings in training |
 //! | [`als`] | Σ r (1 − p·q_i)² + α₀ Σ (t_i − p·q_i)² + λ (α₀ \|I\| + n)^ν \|p\|², the second sum over all items I |
 //!
 //! Both are ridge regressions, solved by elimination ([`Solver`]) and once more from there, which takes out most of what rounding left.
@@ -68,8 +68,8 @@ impl<M: Borrow<Model>> FoldIn<M> {
     /// Where the model has no such item.
     #[must_use]
     pub fn solve(&self, solver: &mut Solver, rated: &[(u32, f32)]) -> Folded {
-        let Model { dims, items, item_biases, .. } = self.items.borrow();
-        let dims = *dims;
+        let Model { dims, unit, items, item_biases, .. } = self.items.borrow();
+        let (dims, root) = (*dims, unit.sqrt());
         let mut own = vec![0.0; self.width];
         if rated.is_empty() {
             return (own[..dims].to_vec(), 0.0);
@@ -79,22 +79,25 @@ impl<M: Borrow<Model>> FoldIn<M> {
         let mut rows = vec![0.0; rated.len() * self.width];
         for (row, &(item, _)) in rows.chunks_exact_mut(self.width).zip(rated) {
             row[..dims].copy_from_slice(&items[item as usize * dims..][..dims]);
-            bias.into_iter().for_each(|one| row[one] = 1.0);
+            // The regularizer, which has one weight here, weighs a bias by 1 / unit of that of a factor.
+            bias.into_iter().for_each(|one| row[one] = root);
         }
         let weights = self.weights(rated.len());
         solver.take_in(&own, rated.len(), &Rated { of: self, rows: &rows, rated });
         for _ in 0..2 {
             solver.solve(&mut own, self.width, weights);
         }
-        (own[..dims].to_vec(), bias.map_or(0.0, |bias| own[bias]))
+        (own[..dims].to_vec(), bias.map_or(0.0, |bias| own[bias] * root))
     }
 
     fn weights(&self, rated: usize) -> Weights<'_> {
         let gramian = &self.gramian[..];
+        let Model { dims, unit, items, .. } = self.items.borrow();
         match self.loss {
-            Loss::Ratings { lambda } => Weights { gramian, unseen: 0.0, rho: lambda.max(LEAST_LAMBDA) * rated as f32 },
+            Loss::Ratings { lambda } => {
+                Weights { gramian, unseen: 0.0, rho: lambda.max(LEAST_LAMBDA) * unit * rated as f32 }
+            }
             Loss::Feedback(config) => {
-                let Model { dims, items, .. } = self.items.borrow();
                 let items = items.len() / dims;
                 Weights { gramian, unseen: 1.0 / config.alpha, rho: config.rho(rated, items) }
             }
@@ -166,11 +169,12 @@ mod tests {
         let mut random = SplitMix::new(9, dims as u64);
         let mut numbers = |count: usize| -> Vec<f32> { (0..count).map(|_| random.unit() as f32 - 0.4).collect() };
         let item_biases = if biases { numbers(50) } else { Vec::new() };
-        Model { dims, mean: 3.25, users: Vec::new(), items: numbers(50 * dims), user_biases: Vec::new(), item_biases }
+        let (users, items, user_biases) = (Vec::new(), numbers(50 * dims), Vec::new());
+        Model { dims, mean: 3.25, unit: 1.0, users, items, user_biases, item_biases }
     }
 
     /// The normal equations of weights and targets of all items.
-    fn dense(rows: &[Vec<f64>], pairs: &[(f64, f64)], rho: f64) -> Vec<f64> {
+    fn dense(rows: &[Vec<f64>], pairs: &[(f64, f64)], rho: impl Fn(usize) -> f64) -> Vec<f64> {
         let size = rows[0].len();
         let (mut matrix, mut right) = (vec![vec![0.0; size]; size], vec![0.0; size]);
         for (row, (weight, target)) in rows.iter().zip(pairs) {
@@ -179,7 +183,7 @@ mod tests {
                 (0..size).for_each(|b| matrix[a][b] += weight * row[a] * row[b]);
             }
         }
-        (0..size).for_each(|a| matrix[a][a] += rho);
+        (0..size).for_each(|a| matrix[a][a] += rho(a));
         eliminated(matrix, right)
     }
 
@@ -197,8 +201,10 @@ mod tests {
 
     #[test]
     fn ratings_are_those_of_a_dense_ridge_regression() {
-        for (dims, biases) in [(3, true), (16, true), (16, false), (40, true)] {
-            let model = model(dims, biases);
+        for (dims, biases, unit) in
+            [(3, true, 1.0), (16, true, 1.0), (16, false, 16.0), (40, true, 1.0), (5, true, 4.0)]
+        {
+            let model = Model { unit, ..model(dims, biases) };
             let mut solver = Solver::default();
             for rated in rated(&[1.0, 4.5, 3.0, 5.0]) {
                 let rows: Vec<Vec<f64>> = (0..50)
@@ -213,7 +219,8 @@ mod tests {
                     pairs[item as usize] = (1.0, f64::from(value) - 3.25 - f64::from(bias));
                 }
                 let found = FoldIn::new(&model, Loss::Ratings { lambda: 0.05 }).solve(&mut solver, &rated);
-                assert_near(&found, &dense(&rows, &pairs, f64::from(0.05_f32) * rated.len() as f64));
+                let rho = |at: usize| if at < dims { f64::from(unit) } else { 1.0 } * f64::from(0.05_f32) * rated.len() as f64;
+                assert_near(&found, &dense(&rows, &pairs, rho));
             }
         }
     }
@@ -231,7 +238,7 @@ mod tests {
                 rated.iter().for_each(|&(item, value)| pairs[item as usize] = (0.25 + f64::from(value), 1.0));
                 let rho = 0.02 * (50.0 / 4.0 + rated.len() as f64).powf(0.8);
                 let found = FoldIn::new(&model, Loss::Feedback(config)).solve(&mut Solver::default(), &rated);
-                assert_near(&found, &dense(&rows, &pairs, rho));
+                assert_near(&found, &dense(&rows, &pairs, |_| rho));
             }
         }
     }

@@ -2,9 +2,11 @@
 //!
 //! The columns are those that a user names, else they are told by their names, as in the header of a text
 //! ([`crate::header::known`]). Where no such pair is there, the first two columns are the ends and the third is the number. Ids are integers or
-//! text, as in text files; numbers are of any integer or floating-point type. Nothing may be null.
+//! text, as in text files; numbers are of any integer or floating-point type. Decimals are numbers, or ids without digits behind the point.
+//! Nothing may be null.
 
 mod dates;
+mod decimals;
 mod group;
 
 use ::parquet::basic::Type as Physical;

@@ -12,30 +12,34 @@ use crate::exact_sum::ExactSum;
 use crate::readers::misfit;
 use crate::{Edges, Readers};
 
-/// The sum and the range of some value of the edges, and a checksum of their ends and data.
+/// The sum, the sum of squares and the range of some value of the edges, and a checksum of their ends and data.
 ///
-/// The sum is exact before it is rounded, and the checksum a sum of hashes, one for each edge. So neither depends on where the
+/// The sums are exact before they are rounded, and the checksum a sum of hashes, one for each edge. So none depends on where the
 /// edges are: in a text or its cache, in one process or several.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Sum of the values.
     pub sum: f64,
+    /// Sum of their squares.
+    pub squares: f64,
     /// The least and the greatest value; nothing without edges.
     pub range: Option<[f64; 2]>,
     /// Checksum of ends and data.
     pub checksum: u64,
 }
 
-/// Sum, least and greatest of some values.
+/// Sum, sum of squares, least and greatest of some values.
 struct Values {
     sum: ExactSum,
+    squares: ExactSum,
     least: f64,
     greatest: f64,
 }
 
 impl Default for Values {
     fn default() -> Self {
-        Self { sum: ExactSum::default(), least: f64::INFINITY, greatest: f64::NEG_INFINITY }
+        let (sum, squares) = Default::default();
+        Self { sum, squares, least: f64::INFINITY, greatest: f64::NEG_INFINITY }
     }
 }
 
@@ -47,8 +51,9 @@ impl Values {
             [nothing, ..] if size_of::<T>() == 0 => {
                 let value = value(nothing);
                 values.add(value);
-                values.sum = ExactSum::default();
+                (values.sum, values.squares) = Default::default();
                 values.sum.add(data.len() as f64 * value);
+                values.squares.add(data.len() as f64 * value * value);
             }
             _ => data.iter().for_each(|data| values.add(value(data))),
         }
@@ -57,13 +62,14 @@ impl Values {
 
     fn add(&mut self, value: f64) {
         self.sum.add(value);
+        self.squares.add(value * value);
         self.least = self.least.min(value);
         self.greatest = self.greatest.max(value);
     }
 
     fn and(self, more: &Self) -> Self {
         let (least, greatest) = (self.least.min(more.least), self.greatest.max(more.greatest));
-        Self { sum: self.sum.and(&more.sum), least, greatest }
+        Self { sum: self.sum.and(&more.sum), squares: self.squares.and(&more.squares), least, greatest }
     }
 }
 
@@ -78,15 +84,16 @@ impl Found {
 
     /// Adds up what all processes have found.
     fn of_all(self, readers: &dyn Readers) -> io::Result<Self> {
-        let Self(Values { sum, least, greatest }, hashes) = self;
+        let Self(Values { sum, squares, least, greatest }, hashes) = self;
         let numbers = [least.to_bits(), greatest.to_bits(), hashes].map(u64::to_ne_bytes);
-        let mine = [sum.to_bytes(), numbers.concat()].concat();
+        let mine = [sum.to_bytes(), squares.to_bytes(), numbers.concat()].concat();
         let theirs = |bytes: &Vec<u8>| -> io::Result<Self> {
-            let (sum, numbers) = bytes.split_last_chunk::<24>().ok_or_else(misfit)?;
+            let (sums, numbers) = bytes.split_last_chunk::<24>().ok_or_else(misfit)?;
             let number = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| numbers[8 * at + byte]));
-            let sum = ExactSum::from_bytes(sum).ok_or_else(misfit)?;
+            let (sum, squares) = sums.split_at(sums.len() / 2);
+            let [sum, squares] = [sum, squares].map(|sum| ExactSum::from_bytes(sum).ok_or_else(misfit));
             let [least, greatest] = [0, 1].map(|at| f64::from_bits(number(at)));
-            Ok(Self(Values { sum, least, greatest }, number(2)))
+            Ok(Self(Values { sum: sum?, squares: squares?, least, greatest }, number(2)))
         };
         readers.all_gather(mine)?.iter().map(theirs).try_fold(Self::default(), |all, found| Ok(all.and(found?)))
     }
@@ -121,7 +128,8 @@ impl<T: EdgeData> Edges<T> {
         let [left, right] = [Side::Left, Side::Right].map(|side| self.num_vertices(side) as u64);
         let all = [left, right, self.num_edges() as u64, hashes];
         let range = (values.least <= values.greatest).then_some([values.least, values.greatest]);
-        Ok(Summary { sum: values.sum.rounded(), range, checksum: xxh3_64(bytemuck::cast_slice(&all)) })
+        let [sum, squares] = [values.sum, values.squares].map(|sum| sum.rounded());
+        Ok(Summary { sum, squares, range, checksum: xxh3_64(bytemuck::cast_slice(&all)) })
     }
 
     /// Adds up some value of the edges of each left vertex. Where several processes have read a part each, every process calls it, before

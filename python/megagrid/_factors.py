@@ -43,7 +43,7 @@ class Factors(Estimator):
         return (users, items, ratings, (len(user_ids), len(item_ids))), len(ratings)
 
     def _keep(self, found):
-        self.mean_ = float(found["mean"])
+        self.mean_, self.unit_ = float(found["mean"]), float(found["unit"])
         self.user_factors_, self.item_factors_ = found["user_factors"], found["item_factors"]
         self.user_biases_, self.item_biases_ = found["user_biases"], found["item_biases"]
         users, items = ids_of(found["user_ids"]), ids_of(found["item_ids"])
@@ -146,7 +146,7 @@ class Factors(Estimator):
         def place(begin, end):
             first, to = (int(ends[at - 1]) if at > 0 else 0 for at in (begin, end))
             rated = (of_person[first:to] for of_person in of_items)
-            return _megagrid.place(self.mean_, factors, *self._trained(), ends[begin:end] - first, *rated, num_threads(self.n_jobs))
+            return _megagrid.place((self.mean_, self.unit_), factors, *self._trained(), ends[begin:end] - first, *rated, num_threads(self.n_jobs))
 
         rows, biases, counts = _in_parts(len(ids), _PEOPLE, place)
         if not counts.any():
@@ -276,7 +276,8 @@ class Factors(Estimator):
         # Numbers below 0 are texts there.
         whole_ids = [side for side in ("user", "item") if getattr(self, f"{side}_ids_").dtype.kind == "i"]
         record = self._record(whole_ids=whole_ids)
-        _megagrid.save_factors(self._KIND, directory, record, self._checksum, (self.mean_, self.range_), *sides)
+        scale = self.mean_, self.unit_
+        _megagrid.save_factors(self._KIND, directory, record, self._checksum, (scale, self.range_), *sides)
 
     @classmethod
     def load(cls, directory):
@@ -316,6 +317,9 @@ class MatrixFactorization(Factors):
         squares, which takes none: the rows of users, then those of items, are the best that there are where the others stand.
     step : float or None, default=None
         Size of a step; None: 0.03 with sgd, 0.1 with adagrad, 1 with adadelta, else 0.003.
+    unit : float or None, default=None
+        What ratings are divided by to be trained on, so that `reg` and `step` are good for stars and percents alike; factors and errors are
+        of ratings as they are. None: a power of four near the ratings' standard deviation, 1 for stars.
     biases : bool, default=True
         Whether users and items have biases.
     mean : bool, default=True
@@ -345,6 +349,8 @@ class MatrixFactorization(Factors):
     item_factors_ : ndarray of shape (n_items, n_factors)
     user_biases_, item_biases_ : ndarray
     mean_ : float
+    unit_ : float
+        What ratings were divided by to be trained on.
     range_ : tuple (least, greatest)
         Of the ratings; None, and nothing is kept within it, where a model directory from before has none.
     user_ids_, item_ids_ : ndarray
@@ -373,6 +379,7 @@ class MatrixFactorization(Factors):
         "reg": "lambda",
         "optimizer": "optimizer",
         "step": "step",
+        "unit": "unit",
         "biases": "-no-biases",
         "mean": "-no-mean",
         "holdout": "holdout",
@@ -388,6 +395,7 @@ class MatrixFactorization(Factors):
         reg=None,
         optimizer="adagrad",
         step=None,
+        unit=None,
         biases=True,
         mean=True,
         holdout=None,
@@ -403,6 +411,7 @@ class MatrixFactorization(Factors):
         self.reg = reg
         self.optimizer = optimizer
         self.step = step
+        self.unit = unit
         self.biases = biases
         self.mean = mean
         self.holdout = holdout

@@ -26,13 +26,17 @@ fn ids(numbers: &Numbers<'_>) -> Vec<u32> {
     numbers.as_array().iter().map(|&number| number as u32).collect()
 }
 
+/// The mean rating, and the unit of ratings in training.
+pub type Scale = (f32, f32);
+
 /// Takes factors as Python has them. Without biases the model has none.
-pub fn model(mean: f32, users: &Rows<'_>, items: &Rows<'_>, has_biases: bool) -> Model {
+pub fn model((mean, unit): Scale, users: &Rows<'_>, items: &Rows<'_>, has_biases: bool) -> Model {
     let flat = |rows: &Rows<'_>| rows.0.as_array().iter().copied().collect::<Vec<f32>>();
     let biases = |rows: &Rows<'_>| if has_biases { rows.1.as_array().to_vec() } else { Vec::new() };
     Model {
         dims: users.0.as_array().ncols(),
         mean,
+        unit,
         users: flat(users),
         items: flat(items),
         user_biases: biases(users),
@@ -56,7 +60,7 @@ pub struct Answers {
 impl Answers {
     #[new]
     fn new(mean: f32, range: Option<[f32; 2]>, users: Rows<'_>, items: Rows<'_>) -> Self {
-        let model = Arc::new(model(mean, &users, &items, true));
+        let model = Arc::new(model((mean, 1.0), &users, &items, true));
         Self { model, range, recommendations: OnceLock::new(), similar: Default::default() }
     }
 
@@ -104,11 +108,11 @@ type Placed<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f32>>, Bound<
 
 /// Places people among the items of a model. What person `n` rated is `rated[ends[n - 1]..ends[n]]`.
 #[pyfunction]
-#[pyo3(signature = (mean, items, has_biases, trained, ends, rated, values, threads))]
+#[pyo3(signature = (scale, items, has_biases, trained, ends, rated, values, threads))]
 #[allow(clippy::too_many_arguments, reason = "Python has them apart")]
 pub fn place<'py>(
     py: Python<'py>,
-    mean: f32,
+    scale: Scale,
     items: Rows<'_>,
     has_biases: bool,
     trained: Trained,
@@ -117,7 +121,7 @@ pub fn place<'py>(
     values: PyReadonlyArray1<'_, f32>,
     threads: Option<usize>,
 ) -> PyResult<Placed<'py>> {
-    let (model, (lambda, feedback)) = (model(mean, &items, &items, has_biases), trained);
+    let (model, (lambda, feedback)) = (model(scale, &items, &items, has_biases), trained);
     let dims = model.dims;
     let rule = match feedback {
         None => Rule::Ratings { lambda },

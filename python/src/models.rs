@@ -22,7 +22,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::answers::{self, Rows};
+use crate::answers::{self, Rows, Scale};
 use crate::directory::{loaded, save};
 use crate::error::{raise, raised};
 use crate::names::{Given, give, in_order, order};
@@ -64,8 +64,9 @@ pub fn give_topics(py: Python<'_>, trained: Trained<TopicModels>) -> PyResult<Py
 }
 
 fn set_factors(found: &Bound<'_, PyDict>, of: &Factors) -> PyResult<()> {
-    let (py, Model { dims, mean, users, items, user_biases, item_biases }) = (found.py(), &of.model);
+    let (py, Model { dims, mean, unit, users, items, user_biases, item_biases }) = (found.py(), &of.model);
     found.set_item("mean", mean)?;
+    found.set_item("unit", unit)?;
     found.set_item("range", of.range)?;
     for (side, at, rows, biases) in
         [("user", Side::Left, users, user_biases), ("item", Side::Right, items, item_biases)]
@@ -175,12 +176,12 @@ pub fn save_factors(
     directory: PathBuf,
     record: &str,
     checksum: u64,
-    mean_and_range: (f32, Option<[f32; 2]>),
+    scale_and_range: (Scale, Option<[f32; 2]>),
     users: (Given<'_>, Rows<'_>),
     items: (Given<'_>, Rows<'_>),
 ) -> PyResult<()> {
-    let ((mean, range), is_implicit) = (mean_and_range, kind == Recommender::KIND);
-    let model = answers::model(mean, &users.1, &items.1, !is_implicit);
+    let ((scale, range), is_implicit) = (scale_and_range, kind == Recommender::KIND);
+    let model = answers::model(scale, &users.1, &items.1, !is_implicit);
     let names: [Dictionary; 2] = [users.0.names(), items.0.names()];
     let [users, items] = names;
     let factors = Factors { model, names: Arc::new(Names::new(users, Some(items))), range, squares: None };

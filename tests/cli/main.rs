@@ -59,6 +59,7 @@ mod trace;
 mod tune;
 #[cfg(unix)]
 mod umask;
+mod units;
 mod update;
 mod virtual_workers;
 #[cfg(feature = "serve")]

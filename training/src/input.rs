@@ -365,6 +365,8 @@ pub(crate) fn ordered<T>(dataset: Dataset<T>, degree_order: bool) -> Dataset<T> 
 pub struct Digest {
     /// Mean of the edge data.
     pub mean: f64,
+    /// Their standard deviation.
+    pub deviation: f64,
     /// The least and the greatest of them; nothing without edges.
     pub range: Option<[f64; 2]>,
     /// Checksum of ends and data.
@@ -377,8 +379,11 @@ pub struct Digest {
 /// # Errors
 /// Edges that cannot be read.
 pub fn digest<T: EdgeData>(edges: &Edges<T>, value: fn(&T) -> f64) -> Result<Digest, Error> {
-    let Summary { sum, range, checksum } = edges.summarize(value).map_err(reading)?;
-    Ok(Digest { mean: sum / edges.num_edges().max(1) as f64, range, checksum })
+    let Summary { sum, squares, range, checksum } = edges.summarize(value).map_err(reading)?;
+    let [mean, square] = [sum, squares].map(|sum| sum / edges.num_edges().max(1) as f64);
+    // Of values that are all the same, only rounding is left.
+    let variance = Some(square - mean * mean).filter(|variance| *variance > 1e-12 * square);
+    Ok(Digest { mean, deviation: variance.unwrap_or(0.0).sqrt(), range, checksum })
 }
 
 /// Edges that are no more: what is left in the place of those that were released.

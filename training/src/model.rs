@@ -85,6 +85,9 @@ pub struct Manifest {
     /// Mean rating, which predictions begin with; 0 for other kinds.
     #[serde(default)]
     pub mean: f32,
+    /// What ratings were divided by in training; 1 for other kinds.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub unit: f32,
     /// The least and the greatest rating that it was trained on, which predictions are kept within; nothing for other kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f32; 2]>,
@@ -133,6 +136,7 @@ impl Manifest {
             config: with_whole_paths(&record.config),
             shapes: serde_json::Map::new(),
             mean: 0.0,
+            unit: one(),
             range: None,
             intercept: 0.0,
             intercepts: Vec::new(),
@@ -162,6 +166,14 @@ impl Manifest {
     pub fn option<T: DeserializeOwned + Default>(&self, name: &str) -> T {
         self.config.get(name).and_then(|value| serde_json::from_value(value.clone()).ok()).unwrap_or_default()
     }
+}
+
+fn one() -> f32 {
+    1.0
+}
+
+fn is_one(unit: &f32) -> bool {
+    *unit == one()
 }
 
 /// Options that name a file which an update reads again, or knows again.

@@ -334,7 +334,9 @@ impl<T: Trainer> Run<'_, '_, T> {
         let rest = self.options.clocks - self.progress.line.len() as u64;
         let longest = self.branches.trainer.epoch().max(plateau.clocks as u64);
         let bounds = self.bounds(before, left, rest.min(longest));
-        match self.search((live.branch, live.loss()), bounds, Some(live.point.clone())) {
+        // Of a run that goes on only the setting is known, which is rounded: what is tried is not to depend on that.
+        let present = self.branches.space.point(&live.setting).unwrap_or_else(|| live.point.clone());
+        match self.search((live.branch, live.loss()), bounds, Some(present)) {
             Ok(next) => Ok(Some(next)),
             Err(Failure::Tuning(_)) => Ok(None),
             Err(failure) => Err(failure),

@@ -4,7 +4,8 @@
 //! Σ (r_ui − μ − p_u·q_i)² + λ (|p_u|² + |q_i|²)                             [Koren, Bell and Volinsky 2009, eq. 2]
 //! ```
 //!
-//! The regularizer counts once per rating. μ is the mean rating, or 0. With biases, a user's row is `[p, b_u, 1]` and an
+//! The regularizer counts once per rating. μ is the mean rating, or 0. Ratings are counted in a unit near their standard deviation, so that
+//! λ and steps are good for stars and percents alike: p and q of a model are √unit times those that are trained. With biases, a user's row is `[p, b_u, 1]` and an
 //! item's `[q, 1, b_i]`, so that the same product is `p·q + b_u + b_i` (eq. 4 there); the ones stay ones.
 //!
 //! Three forms. [`in_place`]: stochastic gradient descent, rating by rating, [`Update`](megagrid_stages::Update) on both
@@ -49,12 +50,15 @@ pub struct Config {
     pub biases: bool,
     /// Standard deviation of first values.
     pub init_std: f32,
+    /// What a rating is divided by, less the mean, to be trained on. All other parameters are of ratings in this unit; a model is of
+    /// ratings as they are.
+    pub unit: f32,
 }
 
 impl Default for Config {
     fn default() -> Self {
         let optimizer = Optimizer::AdaGrad;
-        Self { dims: 32, lambda: 0.05, optimizer, step: 0.1, decay: 0.1, biases: true, init_std: 0.03 }
+        Self { dims: 32, lambda: 0.05, optimizer, step: 0.1, decay: 0.1, biases: true, init_std: 0.03, unit: 1.0 }
     }
 }
 
@@ -67,7 +71,7 @@ impl Config {
         if self.dims == 0 || self.dims > 4096 {
             return Err(Error::setting("dims", self.dims, "1 to 4096"));
         }
-        for (name, value) in [("step", self.step), ("init-std", self.init_std)] {
+        for (name, value) in [("step", self.step), ("init-std", self.init_std), ("unit", self.unit)] {
             if !(value.is_finite() && value > 0.0) {
                 return Err(Error::setting(name, value, "a number above 0"));
             }
@@ -119,20 +123,29 @@ impl Config {
         self.init(seed, 2 * user as u64, row, self.user_one());
     }
 
-    /// Sets a user's row to values that were trained.
+    /// Sets a user's row to values of a model.
     pub fn set_user(&self, row: &mut [f32], factor: &[f32], bias: f32) {
-        row[..self.dims].copy_from_slice(factor);
+        self.set(row, factor, bias, self.dims);
+    }
+
+    /// Sets an item's row to values of a model.
+    pub fn set_item(&self, row: &mut [f32], factor: &[f32], bias: f32) {
+        self.set(row, factor, bias, self.dims + 1);
+    }
+
+    fn set(&self, row: &mut [f32], factor: &[f32], bias: f32, at: usize) {
+        let root = self.unit.sqrt();
+        row.iter_mut().zip(factor).for_each(|(to, value)| *to = value / root);
         if self.biases {
-            row[self.dims] = bias;
+            row[at] = bias / self.unit;
         }
     }
 
-    /// Sets an item's row to values that were trained.
-    pub fn set_item(&self, row: &mut [f32], factor: &[f32], bias: f32) {
-        row[..self.dims].copy_from_slice(factor);
-        if self.biases {
-            row[self.dims + 1] = bias;
-        }
+    /// Returns what is trained on for a rating.
+    #[inline(always)]
+    #[must_use]
+    pub fn trained(&self, rating: f32, mean: f32) -> f32 {
+        (rating - mean) / self.unit
     }
 
     /// Takes the factor out of the row of a vertex without ratings: what is predicted for it is the mean and the other end's bias.

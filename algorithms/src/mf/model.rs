@@ -96,6 +96,8 @@ pub struct Model {
     pub dims: usize,
     /// Mean rating, which predictions begin with.
     pub mean: f32,
+    /// The unit that ratings were counted in when it was trained ([`Config::unit`]).
+    pub unit: f32,
     /// Factors of users, `[num_users, dims]`.
     pub users: Vec<f32>,
     /// Factors of items, `[num_items, dims]`.
@@ -119,7 +121,7 @@ impl Model {
     ) -> Self {
         let (users, user_biases) = factors(config, users, config.dims);
         let (items, item_biases) = factors(config, items, config.dims + 1);
-        Self { dims: config.dims, mean, users, items, user_biases, item_biases }
+        Self { dims: config.dims, mean, unit: config.unit, users, items, user_biases, item_biases }
     }
 
     /// Predicts a rating: the mean, the product of the factors and the biases.
@@ -136,17 +138,19 @@ impl Model {
     }
 }
 
-/// Copies factors out of rows, and the biases, if there are any, that stand at a place of each.
+/// Copies factors out of rows, and the biases, if there are any, that stand at a place of each, as they are for ratings in no unit.
 fn factors<'r>(
-    &Config { dims, biases, .. }: &Config,
+    &Config { dims, biases, unit, .. }: &Config,
     (len, row): (usize, impl Fn(usize) -> &'r [f32] + Sync),
     bias: usize,
 ) -> (Vec<f32>, Vec<f32>) {
-    let mut factors = vec![0.0; len * dims];
+    let (mut factors, root) = (vec![0.0; len * dims], unit.sqrt());
     each_chunk(&mut factors, ROWS * dims, |at, factors| {
-        factors.chunks_exact_mut(dims).zip(at * ROWS..).for_each(|(to, id)| to.copy_from_slice(&row(id)[..dims]));
+        for (to, id) in factors.chunks_exact_mut(dims).zip(at * ROWS..) {
+            to.iter_mut().zip(row(id)).for_each(|(to, value)| *to = value * root);
+        }
     });
-    (factors, if biases { fill(len, |id| row(id)[bias]) } else { Vec::new() })
+    (factors, if biases { fill(len, |id| row(id)[bias] * unit) } else { Vec::new() })
 }
 
 #[cfg(test)]
@@ -163,5 +167,17 @@ mod tests {
         assert_eq!(model.predict(1, 0), 3.0 + (1.5 - 4.0) + 0.25 - 2.0);
         let model = Model { user_biases: Vec::new(), item_biases: Vec::new(), ..model };
         assert_eq!(model.predict(1, 0), 3.0 + (1.5 - 4.0));
+    }
+
+    #[test]
+    fn a_model_is_of_ratings_in_no_unit() {
+        let config = Config { dims: 2, unit: 16.0, ..Config::default() };
+        let (user, item) = ([1.0, 2.0, 0.5, 1.0], [0.5, 4.0, 1.0, -2.0]);
+        let model = Model::new(&config, 60.0, (1, |_| &user[..]), (1, |_| &item[..]));
+        assert_eq!(model.predict(0, 0), 60.0 + 16.0 * (0.5 + 8.0 + 0.5 - 2.0));
+        let (mut user_again, mut item_again) = ([0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0]);
+        config.set_user(&mut user_again, &model.users, model.user_biases[0]);
+        config.set_item(&mut item_again, &model.items, model.item_biases[0]);
+        assert_eq!((user_again, item_again), (user, item));
     }
 }

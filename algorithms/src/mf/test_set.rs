@@ -49,12 +49,12 @@ impl<'r, U: Fn(usize) -> &'r [f32], I: Fn(usize) -> &'r [f32]> Rows<U, I> {
 
     /// Returns the sum of squared errors on other ratings: what is predicted is the mean and the biases that there are.
     pub fn squared_errors_of_others(&self, ratings: &[(Option<u32>, Option<u32>, f32)]) -> f64 {
-        let Config { dims, biases, .. } = self.config;
+        let Config { dims, biases, unit, .. } = self.config;
         let bias = |row: Option<&[f32]>, at: usize| row.filter(|_| biases).map_or(0.0, |row| row[at]);
         let squared = |&(user, item, rating): &(Option<u32>, Option<u32>, f32)| {
             let user = bias(user.map(|user| (self.users)(user as usize)), dims);
             let item = bias(item.map(|item| (self.items)(item as usize)), dims + 1);
-            f64::from(rating - self.mean - user - item).powi(2)
+            f64::from(rating - self.mean - unit * (user + item)).powi(2)
         };
         ratings.iter().map(squared).sum()
     }
@@ -73,7 +73,7 @@ impl<'r, U: Fn(usize) -> &'r [f32], I: Fn(usize) -> &'r [f32]> Kernel for Square
 
     #[inline(always)]
     fn run(self) -> f64 {
-        let Rows { mean, users, items, .. } = self.rows;
+        let Rows { config: Config { unit, .. }, mean, users, items } = self.rows;
         let mut sum = 0.0;
         for (at, &(user, item, rating)) in self.ratings.iter().enumerate() {
             if let Some(&(user, item, _)) = self.ratings.get(at + AHEAD) {
@@ -81,7 +81,7 @@ impl<'r, U: Fn(usize) -> &'r [f32], I: Fn(usize) -> &'r [f32]> Kernel for Square
                     prefetch(row.as_ptr(), size_of_val(row));
                 }
             }
-            sum += f64::from(rating - mean - dot(users(user as usize), items(item as usize))).powi(2);
+            sum += f64::from(rating - mean - unit * dot(users(user as usize), items(item as usize))).powi(2);
         }
         sum
     }

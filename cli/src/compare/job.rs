@@ -195,12 +195,13 @@ impl Comparable for Factorization {
     fn lay_out(job: Job<Self>) -> anyhow::Result<Laid> {
         let mut ratings = by_left(&job.data.edges)?;
         let mean = if job.options.mean { job.data.digest.mean as f32 } else { 0.0 };
-        ratings.data.iter_mut().for_each(|rating| *rating -= mean);
+        let config = job.options.config_for(&job.data);
+        ratings.data.iter_mut().for_each(|rating| *rating = config.trained(*rating, mean));
         let form = match job.options.gradient {
             Gradient::InPlace => apps::mf::Form::InPlace,
             Gradient::Batch => apps::mf::Form::Batch,
         };
-        let (updates, config) = (ratings.data.len() as u64, job.options.config());
+        let updates = ratings.data.len() as u64;
         let run: RunOn = Box::new(move |system, run, report| {
             apps::mf::run(system, &apps::mf::Job { ratings: &ratings, config, form }, run, report)
         });
@@ -232,7 +233,12 @@ impl Comparable for Factorization {
         let EdgeList { num_left, num_right, left, right, data, .. } = by_left(&job.data.edges)?;
         let all = left.into_iter().zip(right).zip(data).map(|((user, item), rating)| (user, item, rating)).collect();
         let ratings = geeps::Ratings { num_users: num_left, num_items: num_right, all };
-        let Config { dims, step, lambda, .. } = job.options.config();
+        let Config { dims, step, lambda, unit, .. } = job.options.config_for(&job.data);
+        if unit != 1.0 {
+            return Err(usage(format!(
+                "GeePS takes ratings as they are, and the others would divide them by {unit}; give --unit 1"
+            )));
+        }
         let workers = job.settings.workers;
         let batch = ratings.all.len().div_ceil(workers);
         let settings = geeps::Settings { dims, workers, batch, step, lambda, seed: job.settings.seed };

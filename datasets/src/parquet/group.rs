@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use ::parquet::basic::{ConvertedType as Converted, LogicalType, Type as Physical};
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use ::parquet::data_type::{ByteArray, DataType};
+use ::parquet::data_type::{AsBytes, ByteArray, DataType};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{FileReader, RowGroupReader};
 use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use super::dates::seconds;
+use super::decimals::{scale, whole};
 use crate::Error;
 use crate::columns::Columns;
 use crate::header::{known, number_column, unnamed};
@@ -102,8 +103,10 @@ impl Group<'_> {
 
     fn ids(&self, at: usize) -> Result<Ids, Error> {
         let described = self.schema.column(at);
+        let is_whole = scale(&described).map(|scale| scale == 0);
         let reader = self.column_reader(at, &described, false)?;
         Ok(match reader {
+            _ if is_whole == Some(false) => return Err(self.wrong_type(&described, "integers or text")),
             ColumnReader::Int32ColumnReader(reader) => {
                 let unsigned = is_unsigned(&described);
                 let widen = |id: i32| if unsigned { i64::from(id as u32) } else { i64::from(id) };
@@ -113,6 +116,10 @@ impl Group<'_> {
                 let ids = self.values(reader, &described)?;
                 if is_unsigned(&described) { Ids::Unsigned(ids) } else { Ids::Signed(ids) }
             }
+            ColumnReader::FixedLenByteArrayColumnReader(reader) => Ids::Wide(self.wholes(reader, &described)?),
+            ColumnReader::ByteArrayColumnReader(reader) if is_whole.is_some() => {
+                Ids::Wide(self.wholes(reader, &described)?)
+            }
             ColumnReader::ByteArrayColumnReader(reader) => Ids::Text(self.values(reader, &described)?),
             _ => return Err(self.wrong_type(&described, "integers or text")),
         })
@@ -120,8 +127,9 @@ impl Group<'_> {
 
     fn numbers(&self, at: usize, are_times: bool) -> Result<Vec<f64>, Error> {
         let described = self.schema.column(at);
-        let unsigned = is_unsigned(&described);
-        Ok(match self.column_reader(at, &described, are_times)? {
+        let (unsigned, scale) = (is_unsigned(&described), scale(&described));
+        let number = |whole: i128| whole as f64;
+        let mut numbers = match self.column_reader(at, &described, are_times)? {
             ColumnReader::FloatColumnReader(reader) => widen(self.values(reader, &described)?, f64::from),
             ColumnReader::DoubleColumnReader(reader) => self.values(reader, &described)?,
             ColumnReader::Int32ColumnReader(reader) => {
@@ -132,8 +140,28 @@ impl Group<'_> {
                 let number = |value: i64| if unsigned { value as u64 as f64 } else { value as f64 };
                 widen(self.values(reader, &described)?, number)
             }
+            ColumnReader::FixedLenByteArrayColumnReader(reader) => widen(self.wholes(reader, &described)?, number),
+            ColumnReader::ByteArrayColumnReader(reader) if scale.is_some() => {
+                widen(self.wholes(reader, &described)?, number)
+            }
             _ => return Err(self.wrong_type(&described, "numbers")),
-        })
+        };
+        if let Some(scale) = scale {
+            let unit = 10_f64.powi(scale);
+            numbers.iter_mut().for_each(|number| *number /= unit);
+        }
+        Ok(numbers)
+    }
+
+    /// Returns the whole numbers that decimals are of in bytes.
+    fn wholes<D: DataType<T: AsBytes>>(
+        &self,
+        reader: ColumnReaderImpl<D>,
+        described: &ColumnDescriptor,
+    ) -> Result<Vec<i128>, Error> {
+        let values = self.values(reader, described)?;
+        let wholes: Option<Vec<i128>> = values.iter().map(|value| whole(value.as_bytes())).collect();
+        wholes.ok_or_else(|| self.invalid(format!("column {} has decimals of more than 128 bits", described.name())))
     }
 
     /// Returns times: dates as seconds since 1970, as those of a text are, and numbers as they are.
@@ -146,8 +174,10 @@ impl Group<'_> {
     }
 
     fn column_reader(&self, at: usize, described: &ColumnDescriptor, is_time: bool) -> Result<ColumnReader, Error> {
-        // A decimal or a date lies in an integer, but stands for something else.
+        let is_decimal = scale(described).is_some();
+        // A date lies in an integer, but stands for something else.
         let stands_for_itself = is_unsigned(described)
+            || is_decimal
             || matches!(
                 described.converted_type(),
                 Converted::NONE
@@ -167,7 +197,8 @@ impl Group<'_> {
         let is_date = is_date || matches!(described.logical_type_ref(), Some(LogicalType::Timestamp(_)));
         let stands_for_itself = stands_for_itself && !is_date && !is_time_of_day || is_time && is_date;
         let is_nested = described.max_rep_level() > 0 || described.path().parts().len() > 1;
-        if is_nested || !stands_for_itself || described.physical_type() == Physical::FIXED_LEN_BYTE_ARRAY {
+        let are_bytes = described.physical_type() == Physical::FIXED_LEN_BYTE_ARRAY && !is_decimal;
+        if is_nested || !stands_for_itself || are_bytes {
             return Err(self.wrong_type(described, "integers, floating-point numbers or text"));
         }
         if let Some(readers) = self.input.readers() {
@@ -249,6 +280,8 @@ enum Ids {
     Signed(Vec<i64>),
     /// The bits of unsigned integers.
     Unsigned(Vec<i64>),
+    /// Those of decimals.
+    Wide(Vec<i128>),
     Text(Vec<ByteArray>),
 }
 
@@ -258,6 +291,7 @@ impl Ids {
         match self {
             Self::Signed(ids) => text.format(ids[row]).as_bytes(),
             Self::Unsigned(ids) => text.format(ids[row] as u64).as_bytes(),
+            Self::Wide(ids) => text.format(ids[row]).as_bytes(),
             Self::Text(ids) => ids[row].data(),
         }
     }

@@ -1,6 +1,6 @@
 //! How processes divide the files of an input: contiguous parts of about equally many bytes, in the order of the files.
 //!
-//! A text is cut at any byte, a zstd file between its frames, gzip only between files.
+//! A text is cut at any byte, a zstd file between its frames, gzip and what has to be translated only between files.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::open::{Compression, Counted, WHOLE, ZSTD_MAGIC};
+use super::open::{Compression, Counted, WHOLE, ZSTD_MAGIC, is_translated};
 use crate::{Error, Readers};
 
 /// Blocks of an input that are compared between processes, one for each file at least, and their bytes.
@@ -81,7 +81,8 @@ fn cut(path: &Path, bytes: u64, at: u64, is_cut: bool) -> io::Result<u64> {
     }
     let mut file = File::open(path)?;
     let places = match Compression::of(&mut file)? {
-        _ if !is_cut => Vec::new(),
+        // What is wrong with it is said where it is read.
+        _ if !is_cut || is_translated(path).unwrap_or(false) => Vec::new(),
         None => return Ok(at),
         Some(Compression::Gzip) => Vec::new(),
         Some(Compression::Zstd) => frames(&mut file)?,

@@ -12,6 +12,7 @@ use super::division::divide;
 use super::files::files;
 use super::open::{self, Compression, Source, WHOLE};
 use super::pipe::{self, Pipe, is_pipe};
+use super::translated;
 use super::windows::Consumed;
 use super::{Lines, Text, WINDOW_BYTES};
 use crate::{Error, Readers, Roles};
@@ -297,7 +298,8 @@ impl<'a> Input<'a> {
                 Text::new(self.path.clone(), source, 0, window_bytes)
             }
             Part::Bytes(bytes) => {
-                let source = Source { reader: Box::new(Cursor::new(*bytes)), compression: None };
+                let reader = Box::new(translated::Lines::new(Cursor::new(*bytes)));
+                let source = Source { reader, compression: None };
                 Text::new(self.path.clone(), source, 0, window_bytes)
             }
         }

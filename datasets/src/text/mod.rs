@@ -14,6 +14,7 @@ mod open;
 mod pipe;
 mod plain;
 mod quotes;
+mod translated;
 mod windows;
 
 pub(crate) use division::share;

@@ -10,12 +10,16 @@ use flate2::read::MultiGzDecoder;
 use memchr::{memchr, memchr_iter};
 
 use super::pipe::{Pipe, PipeReader};
+use super::translated::{Lines, Translation};
 use super::{CHUNK_BYTES, MAX_LINE_BYTES, too_long};
 use crate::{Error, Readers};
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 pub(super) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const COMPRESSED_BUFFER_BYTES: usize = 1 << 18;
+
+/// Bytes that tell what a text is.
+const HEAD_BYTES: u64 = 4096;
 
 /// All of a file, however long.
 pub(super) const WHOLE: Range<u64> = 0..u64::MAX;
@@ -83,7 +87,7 @@ impl Seek for Counted {
 
 /// Opens the lines of a file that belong to a span of it. A line belongs to the span in which it begins, or which ends where it
 /// begins: so whoever has a span skips what is left of a line, or all of one, and has the first line that follows. A compressed
-/// file has spans of whole frames.
+/// file has spans of whole frames, one that is translated has one span.
 pub(super) fn open(
     path: &Path,
     span: &Range<u64>,
@@ -94,7 +98,7 @@ pub(super) fn open(
         let compression = Compression::of(&mut file)?;
         if *span == WHOLE {
             file.rewind()?;
-            return Ok(Source { reader: decoder(file, compression)?, compression });
+            return Ok(Source { reader: Box::new(Lines::new(decoder(file, compression)?)), compression });
         }
         let decoded = |span: Range<u64>| -> io::Result<_> {
             let mut file = Counted::open(path, readers)?;
@@ -107,10 +111,21 @@ pub(super) fn open(
     open().map_err(Error::io(path))
 }
 
+/// Tells whether a file has to be read from its beginning to be translated.
+pub(super) fn is_translated(path: &Path) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    let compression = Compression::of(&mut file)?;
+    file.rewind()?;
+    let mut first = Vec::new();
+    decoder(file, compression)?.take(HEAD_BYTES).read_to_end(&mut first)?;
+    Ok(Translation::of(&first).is_some())
+}
+
 /// Opens what came through a pipe.
 pub(super) fn open_pipe(pipe: &Arc<Pipe>) -> io::Result<Source<'static>> {
     let compression = Compression::of(&mut PipeReader::new(pipe))?;
-    Ok(Source { reader: decoder(PipeReader::new(pipe), compression)?, compression })
+    let reader = Box::new(Lines::new(decoder(PipeReader::new(pipe), compression)?));
+    Ok(Source { reader, compression })
 }
 
 fn decoder(from: impl Read + Send + 'static, compression: Option<Compression>) -> io::Result<Box<dyn Read + Send>> {

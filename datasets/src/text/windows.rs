@@ -60,7 +60,7 @@ pub(crate) struct Text<'a> {
     start: u64,
 }
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl<'a> Text<'a> {
     /// Takes the lines of a span of a file that begins at the byte `start`.

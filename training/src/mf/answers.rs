@@ -153,7 +153,15 @@ mod tests {
         let mut random = SplitMix::new(4, 0);
         let mut numbers = |count: usize| -> Vec<f32> { (0..count).map(|_| random.unit() as f32 - 0.5).collect() };
         let (user_biases, item_biases) = if biases { (numbers(30), numbers(90)) } else { Default::default() };
-        Model { dims: 20, mean: 3.0, users: numbers(30 * 20), items: numbers(90 * 20), user_biases, item_biases }
+        Model {
+            dims: 20,
+            mean: 3.0,
+            unit: 1.0,
+            users: numbers(30 * 20),
+            items: numbers(90 * 20),
+            user_biases,
+            item_biases,
+        }
     }
 
     #[test]

@@ -191,6 +191,15 @@ impl Ratings {
         Ok(Self { ranking: (!queries.users.is_empty()).then_some((k, queries)), ..self })
     }
 
+    /// Returns the unit that training counts ratings in if nothing is said: the power of four nearest to their standard deviation, which is
+    /// 1 for stars. By such a power factors, too, are scaled without rounding.
+    pub(super) fn unit(&self) -> f32 {
+        match self.digest.deviation {
+            deviation if deviation > 0.0 => 4_f32.powi(deviation.log(4.0).round().clamp(-60.0, 60.0) as i32),
+            _ => 1.0,
+        }
+    }
+
     /// Refuses a ranking that was asked for where none can be measured.
     pub(crate) fn check_ranked(&self, asked: Option<usize>) -> Result<(), Error> {
         if asked.is_none() || self.test.known.is_empty() || self.ranking.is_some() {
@@ -244,7 +253,7 @@ impl Ratings {
     /// Takes ratings to plan with only: none of them is looked at.
     #[must_use]
     pub fn to_plan(prepared: Prepared<f32>) -> Self {
-        let digest = Digest { mean: 0.0, range: None, checksum: 0 };
+        let digest = Digest { mean: 0.0, deviation: 0.0, range: None, checksum: 0 };
         let (test, sizes) = Default::default();
         Self::with(prepared, digest, test, sizes)
     }

@@ -95,8 +95,8 @@ impl Model for Factors {
     type Answer = Vec<Scored>;
 
     fn write(&self, into: &Path, manifest: &mut Manifest) -> Result<(), Error> {
-        let Rows { dims, mean, users, items, user_biases, item_biases } = &self.model;
-        (manifest.mean, manifest.range) = (*mean, self.range);
+        let Rows { dims, mean, unit, users, items, user_biases, item_biases } = &self.model;
+        (manifest.mean, manifest.unit, manifest.range) = (*mean, *unit, self.range);
         for (side, files, factors, biases) in
             [(Side::Left, &USERS, users, user_biases), (Side::Right, &ITEMS, items, item_biases)]
         {
@@ -116,7 +116,8 @@ impl Model for Factors {
             let problem = format!("users have {dims} dims and items {item_dims}; train the model again");
             return Err(Error::invalid(from, problem));
         }
-        let model = Rows { dims, mean: manifest.mean, users, items, user_biases, item_biases };
+        let Manifest { mean, unit, .. } = *manifest;
+        let model = Rows { dims, mean, unit, users, items, user_biases, item_biases };
         let range = manifest.range.filter(|[least, greatest]| least <= greatest);
         let has_squares = [&user_squares, &item_squares].iter().all(|squares| !squares.is_empty());
         let squares = has_squares.then_some([user_squares, item_squares]);

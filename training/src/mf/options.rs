@@ -5,6 +5,8 @@ use megagrid_algorithms::mf::{self, Config, Rule};
 use megagrid_engine::Settings;
 use serde::{Deserialize, Serialize};
 
+use super::data::Ratings;
+use super::start::Start;
 use crate::options::{by_default, check_tolerance, check_work_per_clock};
 use crate::{Error, Options, UpdatedOn};
 
@@ -102,6 +104,10 @@ pub struct FactorOptions {
     /// Whether the mean rating is subtracted first.
     #[arg(long = "no-mean", action = ArgAction::SetFalse, help = "Leave the mean rating in")]
     pub mean: bool,
+    /// What ratings are divided by to be trained on, so that --lambda, --step and --init-std are good for stars and percents alike. Models
+    /// and errors are of ratings as they are [default: a power of four near the ratings' standard deviation, 1 for stars].
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub unit: Option<f32>,
     /// How gradients are applied.
     #[arg(long, value_enum, default_value_t = Gradient::InPlace)]
     pub gradient: Gradient,
@@ -142,11 +148,11 @@ const BATCHES: u64 = 64;
 const PASSES_OF_NEW: u64 = 3;
 
 impl FactorOptions {
-    /// Returns the parameters.
+    /// Returns the parameters; those of some data have a unit of these.
     #[must_use]
     pub fn config(&self) -> Config {
         let Self { dims, biases, init_std, .. } = *self;
-        let Self { lambda, step, decay, momentum, rho, .. } = self.with_defaults();
+        let Self { lambda, step, decay, momentum, rho, unit, .. } = self.with_defaults();
         let part = Option::unwrap_or_default;
         let (momentum, rho) = (part(momentum), part(rho));
         let optimizer = match self.optimizer {
@@ -159,8 +165,15 @@ impl FactorOptions {
             Optimizer::Adadelta => mf::Optimizer::ByCoordinate(Rule::AdaDelta { rho }),
             Optimizer::Als => mf::Optimizer::Alternating,
         };
-        let step = step.unwrap_or(Config::default().step);
-        Config { dims, lambda: part(lambda), optimizer, step, decay: part(decay), biases, init_std }
+        let (step, unit) = (step.unwrap_or(Config::default().step), unit.unwrap_or(1.0));
+        Config { dims, lambda: part(lambda), optimizer, step, decay: part(decay), biases, init_std, unit }
+    }
+
+    /// Returns the parameters for some ratings: in the unit of the model that training starts at, if there is one.
+    #[must_use]
+    pub fn config_for(&self, ratings: &Ratings) -> Config {
+        let of_start = ratings.start.as_ref().map(Start::unit);
+        Config { unit: of_start.or(self.unit).unwrap_or_else(|| ratings.unit()), ..self.config() }
     }
 
     /// Returns the options with what the optimizer has where nothing is said.

@@ -151,6 +151,12 @@ impl Start {
         self.model.model.mean
     }
 
+    /// Returns the unit that the model's ratings were counted in.
+    #[must_use]
+    pub fn unit(&self) -> f32 {
+        self.model.model.unit
+    }
+
     /// Returns the row of a vertex of the data, if the model knows it, or enough of it.
     #[must_use]
     pub fn row(&self, side: Side, vertex: usize) -> Option<Known<'_>> {
@@ -222,6 +228,7 @@ mod tests {
         let model = Model {
             dims: 2,
             mean: 3.0,
+            unit: 1.0,
             users: numbers(users.len()),
             items: numbers(items.len()),
             user_biases: vec![first; users.len()],

@@ -147,6 +147,10 @@ impl Algorithm for Factorization {
         if !options.mean && mean != 0.0 {
             return Err(Error::Missing(format!("it adds to a mean rating of {mean}; leave out --no-mean")));
         }
+        let unit = model.model.unit;
+        if options.unit.is_some_and(|given| given != unit) {
+            return Err(Error::Missing(format!("its ratings were divided by {unit}; leave out --unit")));
+        }
         let mut start = Start::new(model, &ratings.names, options.dims, options.biases)?;
         start.forget(&ratings.taken_back)?;
         start.fold_in(&ratings.edges, options.config().lambda)?;
@@ -202,7 +206,7 @@ impl<F: Form> Trainer for Factorizer<F> {
 
     fn new(ratings: &Ratings, options: &FactorOptions, settings: &Settings) -> Result<Self, Error> {
         Factorization::check_settings(options, settings)?;
-        let config = options.config();
+        let config = options.config_for(ratings);
         let remembered = config.optimizer.remembered(config.row_dims());
         let of_each = |side| {
             let vertices = if remembered > 0 { ratings.edges.num_vertices(side) } else { 0 };
@@ -225,7 +229,7 @@ impl<F: Form> Trainer for Factorizer<F> {
     }
 
     fn resolved(&self, ratings: &Ratings, options: &FactorOptions) -> FactorOptions {
-        let options = options.with_defaults();
+        let options = FactorOptions { unit: Some(self.config.unit), ..options.with_defaults() };
         if options.refuses("batch").is_some() {
             return options;
         }
@@ -244,7 +248,7 @@ impl<F: Form> Trainer for Factorizer<F> {
 
     fn source<'d>(&'d self, ratings: &'d Ratings) -> Source<'d, f32, F> {
         let [users, items] = [&self.remembered[0], &self.remembered[1]].map(|of| (!of.is_empty()).then_some(&of[..]));
-        Source::map(&ratings.edges, |rating| rating - self.mean).capacities(users, items)
+        Source::map(&ratings.edges, |&rating| self.config.trained(rating, self.mean)).capacities(users, items)
     }
 
     fn sequence(&self) -> Sequence<F, impl Stages<F>> {
@@ -286,13 +290,13 @@ impl<F: Form> Trainer for Factorizer<F> {
         let of_clock = engine.iterations().saturating_sub(1) % self.passes_per_clock + 1;
         let iterations = of_clock.min(engine.reports().len() as u64).max(1);
         let mean = engine.global().squared_errors / (iterations * self.ratings).max(1) as f64;
-        Metrics::from([("running_rmse".into(), mean.sqrt())])
+        Metrics::from([("running_rmse".into(), mean.sqrt() * f64::from(self.config.unit))])
     }
 
     fn measure(&mut self, _: &Ratings, engine: &mut Engine<F>) -> Result<Option<Measured>, Error> {
         let mut total = engine.total(SquaredErrors(self.config))?;
         let Objective { value, rmse } = Objective::new(*total.as_mut(), self.config.lambda);
-        let metrics = Metrics::from([("train_rmse".into(), rmse)]);
+        let metrics = Metrics::from([("train_rmse".into(), rmse * f64::from(self.config.unit))]);
         Ok(Some(Measured { objective: value, metrics, converged: None }))
     }
 

@@ -29,7 +29,7 @@ pub enum Form {
 /// What is to be factorized.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'j> {
-    /// Ratings less their mean, in the order in which workers visit them.
+    /// Ratings less their mean, in the unit of the parameters, in the order in which workers visit them.
     pub ratings: &'j EdgeList<f32>,
     /// Parameters.
     pub config: Config,
@@ -79,7 +79,7 @@ impl Job<'_> {
         Level::detect().run(Measure { job: self, users, user, item, sums: &mut mine });
         processes.gather(mine)?.iter_mut().for_each(|part| sums.combine(part));
         let Objective { value, rmse } = Objective::new(sums, self.config.lambda);
-        Ok((value, BTreeMap::from([("train_rmse", rmse)])))
+        Ok((value, BTreeMap::from([("train_rmse", rmse * f64::from(self.config.unit))])))
     }
 }
 
