@@ -5,8 +5,9 @@
 //! ```
 //!
 //! The regularizer counts once per rating. μ is the mean rating, or 0. Ratings are counted in a unit near their standard deviation, so that
-//! λ and steps are good for stars and percents alike: p and q of a model are √unit times those that are trained. With biases, a user's row is `[p, b_u, 1]` and an
-//! item's `[q, 1, b_i]`, so that the same product is `p·q + b_u + b_i` (eq. 4 there); the ones stay ones.
+//! λ and steps are good for stars and percents alike: p and q of a model are √unit times those that are trained.
+//!
+//! With biases, a user's row is `[p, b_u, 1]` and an item's `[q, 1, b_i]`, so that the same product is `p·q + b_u + b_i` (eq. 4 there); the ones stay ones.
 //!
 //! Three forms. [`in_place`]: stochastic gradient descent, rating by rating, [`Update`](megagrid_stages::Update) on both
 //! sides: the default. [`batch`]: gradients of a batch are summed and applied at the masters, as in TuX² Figure 5. Each by several

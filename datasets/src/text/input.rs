@@ -12,7 +12,7 @@ use super::division::divide;
 use super::files::files;
 use super::open::{self, Compression, Source, WHOLE};
 use super::pipe::{self, Pipe, is_pipe};
-use super::translated;
+use super::translated::Utf8;
 use super::windows::Consumed;
 use super::{Lines, Text, WINDOW_BYTES};
 use crate::{Error, Readers, Roles};
@@ -298,7 +298,7 @@ impl<'a> Input<'a> {
                 Text::new(self.path.clone(), source, 0, window_bytes)
             }
             Part::Bytes(bytes) => {
-                let reader = Box::new(translated::Lines::new(Cursor::new(*bytes)));
+                let reader = Box::new(Utf8::new(Cursor::new(*bytes)));
                 let source = Source { reader, compression: None };
                 Text::new(self.path.clone(), source, 0, window_bytes)
             }

@@ -40,6 +40,9 @@ const CHUNK_BYTES: usize = 1 << 18;
 /// The longest line that is accepted. A file without line ends would otherwise fill the memory.
 const MAX_LINE_BYTES: usize = 1 << 30;
 
+/// What a text in UTF-8 may begin with.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Reads a small text, of names or numbers, without the mark of its byte order that it may begin with.
 ///
 /// # Errors

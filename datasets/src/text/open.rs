@@ -10,7 +10,7 @@ use flate2::read::MultiGzDecoder;
 use memchr::{memchr, memchr_iter};
 
 use super::pipe::{Pipe, PipeReader};
-use super::translated::{Lines, Translation};
+use super::translated::{Translation, Utf8};
 use super::{CHUNK_BYTES, MAX_LINE_BYTES, too_long};
 use crate::{Error, Readers};
 
@@ -98,7 +98,7 @@ pub(super) fn open(
         let compression = Compression::of(&mut file)?;
         if *span == WHOLE {
             file.rewind()?;
-            return Ok(Source { reader: Box::new(Lines::new(decoder(file, compression)?)), compression });
+            return Ok(Source { reader: Box::new(Utf8::new(decoder(file, compression)?)), compression });
         }
         let decoded = |span: Range<u64>| -> io::Result<_> {
             let mut file = Counted::open(path, readers)?;
@@ -124,7 +124,7 @@ pub(super) fn is_translated(path: &Path) -> io::Result<bool> {
 /// Opens what came through a pipe.
 pub(super) fn open_pipe(pipe: &Arc<Pipe>) -> io::Result<Source<'static>> {
     let compression = Compression::of(&mut PipeReader::new(pipe))?;
-    let reader = Box::new(Lines::new(decoder(PipeReader::new(pipe), compression)?));
+    let reader = Box::new(Utf8::new(decoder(PipeReader::new(pipe), compression)?));
     Ok(Source { reader, compression })
 }
 

@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
-use super::windows::BYTE_ORDER_MARK;
+use super::BYTE_ORDER_MARK;
 
 /// Bytes that are translated at a time.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -33,20 +33,20 @@ impl Translation {
 }
 
 /// A text as lines of UTF-8. What it is, is found out when it is read first.
-pub(super) enum Lines<'a> {
+pub(super) enum Utf8<'a> {
     /// As it is.
     Unread(Option<Box<dyn Read + Send + 'a>>),
     /// As it is to be read.
     Read(Box<dyn Read + Send + 'a>),
 }
 
-impl<'a> Lines<'a> {
+impl<'a> Utf8<'a> {
     pub(super) fn new(text: impl Read + Send + 'a) -> Self {
         Self::Unread(Some(Box::new(text)))
     }
 }
 
-impl Read for Lines<'_> {
+impl Read for Utf8<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if let Self::Unread(text) = self {
             *self = Self::Read(match text.take() {

@@ -10,7 +10,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 use super::open::{Source, lines_before};
 use super::pipe::read_full;
 use super::quotes::{self, record_end};
-use super::{CHUNK_BYTES, MAX_LINE_BYTES, Malformed, Separator, too_long};
+use super::{BYTE_ORDER_MARK, CHUNK_BYTES, MAX_LINE_BYTES, Malformed, Separator, too_long};
 use crate::Error;
 
 /// Whether to read on.
@@ -59,8 +59,6 @@ pub(crate) struct Text<'a> {
     /// Where the span begins whose lines these are.
     start: u64,
 }
-
-pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl<'a> Text<'a> {
     /// Takes the lines of a span of a file that begins at the byte `start`.
