@@ -142,10 +142,10 @@ impl Config {
         }
     }
 
-    /// Returns what is trained on for a rating.
+    /// Returns a rating, less the mean, in the unit: what is trained on.
     #[inline(always)]
     #[must_use]
-    pub fn trained(&self, rating: f32, mean: f32) -> f32 {
+    pub fn in_unit(&self, rating: f32, mean: f32) -> f32 {
         (rating - mean) / self.unit
     }
 

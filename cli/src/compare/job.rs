@@ -196,7 +196,7 @@ impl Comparable for Factorization {
         let mut ratings = by_left(&job.data.edges)?;
         let mean = if job.options.mean { job.data.digest.mean as f32 } else { 0.0 };
         let config = job.options.config_for(&job.data);
-        ratings.data.iter_mut().for_each(|rating| *rating = config.trained(*rating, mean));
+        ratings.data.iter_mut().for_each(|rating| *rating = config.in_unit(*rating, mean));
         let form = match job.options.gradient {
             Gradient::InPlace => apps::mf::Form::InPlace,
             Gradient::Batch => apps::mf::Form::Batch,

@@ -10,7 +10,7 @@ use ::parquet::data_type::DataType;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{ChunkReader, Length, RowGroupReader};
 
-use super::thrift::check;
+use super::thrift::check_description;
 
 /// Rows for which room is made at a time.
 const ROWS_AT_ONCE: usize = 1 << 16;
@@ -55,7 +55,7 @@ impl Finite {
         let [a, b, c, d, ..] = footer;
         // One that is not there, or begins before the file, is the crate's to tell.
         if let (Ok(()), Some(start)) = (read, end.checked_sub(u32::from_le_bytes([a, b, c, d]).into())) {
-            check(file.get_read(start)?.take(end - start))?;
+            check_description(file.get_read(start)?.take(end - start))?;
         }
         Ok(Self(file))
     }
@@ -73,7 +73,7 @@ impl ChunkReader for Finite {
     /// Returns the file from the description of a page on, or its last bytes, which say where its own is.
     fn get_read(&self, start: u64) -> Result<Ending, ParquetError> {
         if start.saturating_add(FOOTER) < self.len() {
-            check(self.0.get_read(start)?)?;
+            check_description(self.0.get_read(start)?)?;
         }
         Ok(Ending(self.0.get_read(start)?))
     }

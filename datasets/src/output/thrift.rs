@@ -28,7 +28,7 @@ const UUID: u8 = 13;
 /// Refuses a description with a list of truth values, which no description of Parquet has.
 ///
 /// Whatever else is wrong with it is the crate's to tell, which finds it too.
-pub(super) fn check(description: impl Read) -> Result<(), ParquetError> {
+pub(super) fn check_description(description: impl Read) -> Result<(), ParquetError> {
     match Struct(description).skip(STRUCT, DEPTH) {
         Err(error) if error.kind() == ErrorKind::InvalidData => Err(ParquetError::General(error.to_string())),
         _ => Ok(()),
@@ -158,7 +158,7 @@ mod tests {
             &[0x1C, 0x19, 0x19, 0x22],
         ];
         for list in lists {
-            assert!(check(list).is_err(), "{list:?}");
+            assert!(check_description(list).is_err(), "{list:?}");
         }
         assert_eq!(skip(&[0x19, 0x01, 0x1B, 0, 0]), Ok(0));
     }

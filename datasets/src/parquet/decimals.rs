@@ -11,7 +11,7 @@ pub(super) fn scale(described: &ColumnDescriptor) -> Option<i32> {
 }
 
 /// Returns the whole number that bytes are; nothing where it has more than 128 bits.
-pub(super) fn whole(bytes: &[u8]) -> Option<i128> {
+pub(super) fn integer(bytes: &[u8]) -> Option<i128> {
     let first = *bytes.first()?;
     let sign = if first >= 128 { 255 } else { 0 };
     let leading = bytes.len().saturating_sub(16);
@@ -38,13 +38,13 @@ mod tests {
     fn bytes_are_a_whole_number() {
         for number in [0, 1, -1, 127, 128, -128, -129, i128::MAX, i128::MIN, 10_i128.pow(37)] {
             let bytes = number.to_be_bytes();
-            assert_eq!(whole(&bytes), Some(number));
+            assert_eq!(integer(&bytes), Some(number));
             let sign = if number < 0 { 255 } else { 0 };
-            assert_eq!(whole(&[&[sign; 4][..], &bytes].concat()), Some(number));
+            assert_eq!(integer(&[&[sign; 4][..], &bytes].concat()), Some(number));
             let short: Vec<u8> = bytes.into_iter().skip_while(|&byte| byte == sign).collect();
-            assert_eq!(whole(&[&[sign][..], &short].concat()), Some(number));
+            assert_eq!(integer(&[&[sign][..], &short].concat()), Some(number));
         }
-        assert_eq!((whole(&[]), whole(&[1; 17]), whole(&[&[0; 1][..], &[200; 16]].concat())), (None, None, None));
+        assert_eq!((integer(&[]), integer(&[1; 17]), integer(&[&[0; 1][..], &[200; 16]].concat())), (None, None, None));
     }
 
     /// Writes ids as decimals of 16 bytes and of 64 bits, and ratings as such of 32.

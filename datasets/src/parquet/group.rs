@@ -10,7 +10,7 @@ use ::parquet::file::reader::{FileReader, RowGroupReader};
 use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use super::dates::seconds;
-use super::decimals::{scale, whole};
+use super::decimals::{integer, scale};
 use crate::Error;
 use crate::columns::Columns;
 use crate::header::{known, number_column, unnamed};
@@ -116,9 +116,9 @@ impl Group<'_> {
                 let ids = self.values(reader, &described)?;
                 if is_unsigned(&described) { Ids::Unsigned(ids) } else { Ids::Signed(ids) }
             }
-            ColumnReader::FixedLenByteArrayColumnReader(reader) => Ids::Wide(self.wholes(reader, &described)?),
+            ColumnReader::FixedLenByteArrayColumnReader(reader) => Ids::Wide(self.integers(reader, &described)?),
             ColumnReader::ByteArrayColumnReader(reader) if is_whole.is_some() => {
-                Ids::Wide(self.wholes(reader, &described)?)
+                Ids::Wide(self.integers(reader, &described)?)
             }
             ColumnReader::ByteArrayColumnReader(reader) => Ids::Text(self.values(reader, &described)?),
             _ => return Err(self.wrong_type(&described, "integers or text")),
@@ -128,7 +128,7 @@ impl Group<'_> {
     fn numbers(&self, at: usize, are_times: bool) -> Result<Vec<f64>, Error> {
         let described = self.schema.column(at);
         let (unsigned, scale) = (is_unsigned(&described), scale(&described));
-        let number = |whole: i128| whole as f64;
+        let number = |integer: i128| integer as f64;
         let mut numbers = match self.column_reader(at, &described, are_times)? {
             ColumnReader::FloatColumnReader(reader) => widen(self.values(reader, &described)?, f64::from),
             ColumnReader::DoubleColumnReader(reader) => self.values(reader, &described)?,
@@ -140,9 +140,9 @@ impl Group<'_> {
                 let number = |value: i64| if unsigned { value as u64 as f64 } else { value as f64 };
                 widen(self.values(reader, &described)?, number)
             }
-            ColumnReader::FixedLenByteArrayColumnReader(reader) => widen(self.wholes(reader, &described)?, number),
+            ColumnReader::FixedLenByteArrayColumnReader(reader) => widen(self.integers(reader, &described)?, number),
             ColumnReader::ByteArrayColumnReader(reader) if scale.is_some() => {
-                widen(self.wholes(reader, &described)?, number)
+                widen(self.integers(reader, &described)?, number)
             }
             _ => return Err(self.wrong_type(&described, "numbers")),
         };
@@ -154,14 +154,14 @@ impl Group<'_> {
     }
 
     /// Returns the whole numbers that decimals are of in bytes.
-    fn wholes<D: DataType<T: AsBytes>>(
+    fn integers<D: DataType<T: AsBytes>>(
         &self,
         reader: ColumnReaderImpl<D>,
         described: &ColumnDescriptor,
     ) -> Result<Vec<i128>, Error> {
         let values = self.values(reader, described)?;
-        let wholes: Option<Vec<i128>> = values.iter().map(|value| whole(value.as_bytes())).collect();
-        wholes.ok_or_else(|| self.invalid(format!("column {} has decimals of more than 128 bits", described.name())))
+        let integers: Option<Vec<i128>> = values.iter().map(|value| integer(value.as_bytes())).collect();
+        integers.ok_or_else(|| self.invalid(format!("column {} has decimals of more than 128 bits", described.name())))
     }
 
     /// Returns times: dates as seconds since 1970, as those of a text are, and numbers as they are.

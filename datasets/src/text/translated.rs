@@ -34,7 +34,7 @@ impl Translation {
 
 /// A text as lines of UTF-8. What it is, is found out when it is read first.
 pub(super) enum Utf8<'a> {
-    /// As it is.
+    /// Not looked at; nothing where that failed.
     Unread(Option<Box<dyn Read + Send + 'a>>),
     /// As it is to be read.
     Read(Box<dyn Read + Send + 'a>),
@@ -51,8 +51,8 @@ impl Read for Utf8<'_> {
         if let Self::Unread(text) = self {
             *self = Self::Read(match text.take() {
                 Some(text) => translated(text)?,
-                // It could not be read.
-                None => Box::new(io::empty()),
+                // Nothing must be taken for all there is.
+                None => return Err(io::Error::other("its beginning could not be read")),
             });
         }
         match self {
@@ -80,8 +80,8 @@ fn translated<'a>(text: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send
 trait Translate {
     /// Adds what comes of some bytes of the text.
     fn next(&mut self, bytes: &[u8], to: &mut Vec<u8>) -> io::Result<()>;
-    /// Adds what is left at the end of the text.
-    fn end(&mut self, to: &mut Vec<u8>) -> io::Result<()>;
+    /// Tells whether the text may end here.
+    fn end(&self) -> io::Result<()>;
 }
 
 struct Translated<R, T> {
@@ -95,19 +95,15 @@ struct Translated<R, T> {
 impl<R: BufRead, T: Translate> Read for Translated<R, T> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.at == self.found.len() && !into.is_empty() {
-            (self.at, self.found) = (0, std::mem::take(&mut self.found));
+            self.at = 0;
             self.found.clear();
             let bytes = self.text.fill_buf()?;
             if bytes.is_empty() {
-                self.by.end(&mut self.found)?;
-                if self.found.is_empty() {
-                    return Ok(0);
-                }
-            } else {
-                let len = bytes.len();
-                self.by.next(bytes, &mut self.found)?;
-                self.text.consume(len);
+                return self.by.end().map(|()| 0);
             }
+            let len = bytes.len();
+            self.by.next(bytes, &mut self.found)?;
+            self.text.consume(len);
         }
         let read = (&self.found[self.at..]).read(into)?;
         self.at += read;
@@ -138,7 +134,7 @@ impl Translate for Utf16 {
         Ok(())
     }
 
-    fn end(&mut self, _: &mut Vec<u8>) -> io::Result<()> {
+    fn end(&self) -> io::Result<()> {
         if self.rest.is_empty() { Ok(()) } else { Err(io::Error::new(ErrorKind::UnexpectedEof, NOT_UTF16)) }
     }
 }
@@ -162,7 +158,7 @@ impl Translate for Array {
         Ok(())
     }
 
-    fn end(&mut self, _: &mut Vec<u8>) -> io::Result<()> {
+    fn end(&self) -> io::Result<()> {
         if self.is_ended {
             return Ok(());
         }

@@ -248,7 +248,7 @@ impl<F: Form> Trainer for Factorizer<F> {
 
     fn source<'d>(&'d self, ratings: &'d Ratings) -> Source<'d, f32, F> {
         let [users, items] = [&self.remembered[0], &self.remembered[1]].map(|of| (!of.is_empty()).then_some(&of[..]));
-        Source::map(&ratings.edges, |&rating| self.config.trained(rating, self.mean)).capacities(users, items)
+        Source::map(&ratings.edges, |&rating| self.config.in_unit(rating, self.mean)).capacities(users, items)
     }
 
     fn sequence(&self) -> Sequence<F, impl Stages<F>> {
