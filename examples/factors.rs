@@ -12,13 +12,13 @@ program! { struct Factors { left: User, right: Item, edge: f32, worker: (f64, u6
 edge_stage! {
     /// Steps both factors along the gradient of one rating.
     struct Descend { step: f32, lambda: f32 }
-    fn exchange(&self, user: Update<User>, item: Update<Item>, rating: &mut f32) in Factors {
+    fn exchange(&self, user: Update<User>, item: Update<Item>, rating: &f32) in Factors {
         let error = *rating - dot(user.sync, item.sync);
         descend(user.sync, item.sync, error, self.lambda, self.step, self.step);
     }
 }
 
-fn square(user: Read<User>, item: Read<Item>, rating: &mut f32, cx: &mut Context<Factors>) {
+fn square(user: Read<User>, item: Read<Item>, rating: &f32, cx: &mut Context<Factors>) {
     cx.worker.0 += f64::from(*rating - dot(user.sync, item.sync)).powi(2);
     cx.worker.1 += 1;
 }

@@ -10,7 +10,7 @@ vertex! {
 }
 program! { struct Labels { vertices: Member, edge: f32, worker: Max<f32>, global: Max<f32> } }
 
-fn spread(from: Read<Member>, to: Add<Member>, weight: &mut f32) {
+fn spread(from: Read<Member>, to: Add<Member>, weight: &f32) {
     to.delta[0] += *weight * from.sync[0];
     to.delta[1] += *weight * from.sync[1];
 }

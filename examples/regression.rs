@@ -19,10 +19,9 @@ const STEP: f32 = 0.04;
 
 /// Predicts a batch of samples, sums the gradients of their squared errors, and takes a step along them.
 fn descend() -> Sequence<Linear, impl Stages<Linear>> {
-    let predict = |sample: Update<Sample>, weight: Read<Weight>, x: &mut f32| sample.sync[1] += *x * *weight.sync;
-    let gradient = |sample: Read<Sample>, weight: Add<Weight>, x: &mut f32| {
-        *weight.delta += *x * (sample.sync[0] - sample.sync[1])
-    };
+    let predict = |sample: Update<Sample>, weight: Read<Weight>, x: &f32| sample.sync[1] += *x * *weight.sync;
+    let gradient =
+        |sample: Read<Sample>, weight: Add<Weight>, x: &f32| *weight.delta += *x * (sample.sync[0] - sample.sync[1]);
     let forget = |sample: Update<Sample>, _: Read<Weight>| sample.sync[1] = 0.0;
     let step = additive(|weight: Master<Weight>| *weight.sync += STEP * *weight.delta);
     Sequence::new().mini_batch(BatchSize::Vertices(Side::Left, 250), move |batch| {

@@ -21,11 +21,11 @@ vertex! { struct User { sync: f32, delta: f32, master: f32 } }
 vertex! { struct Item { sync: f32, delta: f32, master: f32 } }
 program! { struct Biases { left: User, right: Item, edge: f32, worker: f64 } }
 
-fn tell_item(user: Read<User>, item: Add<Item>, rating: &mut f32) {
+fn tell_item(user: Read<User>, item: Add<Item>, rating: &f32) {
     *item.delta += *rating - *user.sync;
 }
 
-fn tell_user(user: Add<User>, item: Read<Item>, rating: &mut f32) {
+fn tell_user(user: Add<User>, item: Read<Item>, rating: &f32) {
     *user.delta += *rating - *item.sync;
 }
 
@@ -34,7 +34,7 @@ fn settle<V: Vertex<Sync = f32, Delta = f32, Master = f32>>(lambda: f32) -> impl
     move |vertex| *vertex.sync = *vertex.delta / (lambda + *vertex.master)
 }
 
-fn square(user: Read<User>, item: Read<Item>, rating: &mut f32, cx: &mut Context<Biases>) {
+fn square(user: Read<User>, item: Read<Item>, rating: &f32, cx: &mut Context<Biases>) {
     *cx.worker += f64::from(*rating - *user.sync - *item.sync).powi(2);
 }
 
@@ -193,7 +193,7 @@ fn run(ratings: PathBuf, directory: &Path) -> Result<(), Error> {
     };
     let run = RunOptions { checkpoints, ..RunOptions::default() };
     let job = Job::<Fit>::read(origin.clone(), BiasOptions::default(), &run, &processes)?;
-    let trained = training::train(job, &processes, &())?;
+    let trained = training::train(Job { is_kept: true, ..job }, &processes, &())?;
     let result = &trained.record.result;
     println!("lambda 1: test RMSE {:.4} after iteration {:?}", result.metrics["test_rmse"], result.best_iteration);
 

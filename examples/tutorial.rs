@@ -7,11 +7,11 @@ vertex! { struct Item { sync: f32, delta: f32, master: f32 } }
 
 program! { struct Biases { left: User, right: Item, edge: f32, worker: f64, global: f64 } }
 
-fn tell_item(user: Read<User>, item: Add<Item>, rating: &mut f32) {
+fn tell_item(user: Read<User>, item: Add<Item>, rating: &f32) {
     *item.delta += *rating - *user.sync;
 }
 
-fn tell_user(user: Add<User>, item: Read<Item>, rating: &mut f32) {
+fn tell_user(user: Add<User>, item: Read<Item>, rating: &f32) {
     *user.delta += *rating - *item.sync;
 }
 

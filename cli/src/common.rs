@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use megagrid_datasets::Readers;
 use megagrid_datasets::output::{check_replaceable, check_target};
-use megagrid_engine::{Peers, Topology};
+use megagrid_engine::Topology;
 use megagrid_training::checkpoint::model_of;
 use megagrid_training::record::Record;
 use megagrid_training::{Processes, RunOptions};
@@ -62,8 +62,7 @@ impl Common {
     pub fn join(&mut self) -> anyhow::Result<()> {
         let Some(cluster) = crate::cluster::join()? else { return Ok(()) };
         let readers = Arc::new(Together::new(&cluster)) as Arc<dyn Readers>;
-        let peers = Some(Arc::clone(&cluster) as Arc<dyn Peers>);
-        self.processes = Processes { cluster: Some(cluster), peers, readers: Some(readers) };
+        self.processes = Processes { readers: Some(readers), ..Processes::from(cluster) };
         if !self.processes.is_first() {
             self.be_silent();
         }

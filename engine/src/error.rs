@@ -136,6 +136,12 @@ pub enum Error {
          processes are in two of them; use one process, or leave one of the two out"
     )]
     EdgesOfProcesses(String),
+    /// A stage that may change what edges carry, where edges are in the processes of both their ends.
+    #[error(
+        "{0} may change what edges carry; stages beside it run at the other ends of edges, and with several processes those would not \
+         see it; use one process, or, if it only reads, take edge: &E, or set CHANGES_EDGES to false"
+    )]
+    ChangedEdges(String),
     /// A stage beside one that has all edges of a right vertex in one block.
     #[error(
         "{0} stands beside a stage that has all edges of a right vertex in one block (WHOLE): use one process, and read left \
@@ -153,9 +159,9 @@ pub enum Error {
         /// The stage that asks for groups.
         grouped: String,
     },
-    /// An Exchange on a square graph whose two ends could be the same row, to be changed twice at once.
+    /// An Exchange or a Gather that changes vertices of a square graph in place, or adds to both ends, which could be one row.
     #[error(
-        "{0} would change both ends of an edge of a square graph, which may be one vertex; \
+        "{0} would change vertices of a square graph in place, or add to both ends of an edge, which may be one vertex; \
          read one end and add to the other, and change vertices in an apply"
     )]
     SquareUpdate(String),

@@ -40,13 +40,13 @@ edge_stage! {
         /// Weight λ of the regularizer.
         pub lambda: f32,
     }
-    fn exchange(&self, user: Update<User>, item: Update<Item>, clicked: &mut f32) in ClickFactors {
+    fn exchange(&self, user: Update<User>, item: Update<Item>, clicked: &f32) in ClickFactors {
         let error = *clicked - chance(dot(user.sync, item.sync));
         descend(user.sync, item.sync, error, self.lambda, self.step, self.step);
     }
 }
 
-fn add_loss(user: Read<User>, item: Read<Item>, clicked: &mut f32, cx: &mut Context<ClickFactors>) {
+fn add_loss(user: Read<User>, item: Read<Item>, clicked: &f32, cx: &mut Context<ClickFactors>) {
     cx.worker.0 += log_loss(f64::from(dot(user.sync, item.sync)), f64::from(*clicked));
     cx.worker.1 += 1;
 }

@@ -30,7 +30,7 @@ program! {
 edge_stage! {
     /// Adds a vertex's distribution, times the edge's weight, to the sum of the vertex that it points at.
     pub struct Spread {}
-    fn exchange(&self, from: Read<Member>, to: Add<Member>, weight: &mut f32) in Labels {
+    fn exchange(&self, from: Read<Member>, to: Add<Member>, weight: &f32) in Labels {
         axpy(to.delta, *weight, from.sync);
     }
 }

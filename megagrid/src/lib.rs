@@ -46,9 +46,9 @@ pub mod prelude {
     pub use megagrid_engine::{Engine, IterationReport, Settings, Source};
     pub use megagrid_partition::{EdgeSource, SplitMix as Random};
     pub use megagrid_stages::{
-        Add, Additive, Aggregate, Apply, BatchOrder, BatchSize, Combine, Context, Exchange, First, GlobalSync,
-        Incident, Left, Master, Max, MiniBatch, Program, Read, Right, Sequence, Side, Stages, Total, Update, Vertex,
-        additive, edge_stage, mode, program, vertex,
+        Add, Additive, Aggregate, Apply, BatchOrder, BatchSize, Combine, Context, Exchange, First, Gather, GlobalSync,
+        Incident, Left, Master, Max, MiniBatch, Neighbors, On, Program, Read, Right, Sequence, Side, Stages, Total,
+        Update, Vertex, additive, edge_stage, mode, program, vertex,
     };
 }
 

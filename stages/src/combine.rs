@@ -1,7 +1,11 @@
 //! What worker contexts are made of.
 
+use std::cmp::Ordering;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use crate::store::{Additive, Item};
 
 /// Sums that can be joined: what workers' contexts are made of (TuX²'s Combine).
 ///
@@ -54,22 +58,53 @@ macro_rules! combine_tuples {
 combine_tuples!(A 0, B 1);
 combine_tuples!(A 0, B 1, C 2);
 
-/// The largest number seen, at least the default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The largest number seen, at least the default; NaN once one was seen. As a delta it is at least zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, bytemuck::Zeroable, bytemuck::Pod)]
+#[repr(transparent)]
 pub struct Max<T>(pub T);
 
 impl<T: PartialOrd> Max<T> {
     /// Takes a number in.
     #[inline(always)]
     pub fn see(&mut self, number: T) {
-        if number > self.0 {
+        // What is compared with NaN is neither more nor less.
+        let is_more = number.partial_cmp(&self.0) != Some(Ordering::Less) && self.0.partial_cmp(&self.0).is_some();
+        if is_more {
             self.0 = number;
         }
+    }
+}
+
+/// The larger of two, in place of their sum.
+impl<T: Item + PartialOrd> Additive for Max<T> {
+    #[inline(always)]
+    fn add(&mut self, other: &Self) {
+        self.see(other.0);
     }
 }
 
 impl<T: PartialOrd + Default + Send + Serialize + DeserializeOwned + 'static> Combine for Max<T> {
     fn combine(&mut self, from: &mut Self) {
         self.see(std::mem::take(&mut from.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_number_is_not_a_number_once_one_is_not() {
+        let seen = |numbers: &[f64]| {
+            let mut max = Max::default();
+            numbers.iter().for_each(|&number| max.see(number));
+            max.0
+        };
+        assert_eq!(seen(&[1.0, 3.0, 2.0]), 3.0);
+        assert_eq!(seen(&[-1.0]), 0.0);
+        assert!(seen(&[1.0, f64::NAN, 2.0]).is_nan());
+        let (mut total, mut part) = (Max(1.0), Max(f64::NAN));
+        total.combine(&mut part);
+        assert!(total.0.is_nan());
     }
 }

@@ -52,6 +52,12 @@ pub trait Exchange<P: Program>: Send + Sync + 'static {
     /// may be changed in place.
     const BY_ONE: bool = false;
 
+    /// Whether the function may change what an edge carries. Of functions and closures: those that take `edge: &mut E` may.
+    ///
+    /// With several processes, where some stages run edges for their left and others for their right ends, an edge is in the processes
+    /// of both, and a stage that may change what it carries is refused.
+    const CHANGES_EDGES: bool = true;
+
     /// Whether the function is compiled for common widths of rows as well, besides for any: loops over a whole row are unrolled then.
     /// `false` where it goes over few of a row's numbers saves much code.
     const FIXED_WIDTHS: bool = true;
@@ -111,7 +117,8 @@ pub trait Exchange<P: Program>: Send + Sync + 'static {
 }
 
 /// Declares a stage on edges that is inlined into the engine's loop: what functions and closures are not sure to be, and
-/// what row kernels need (see [`Exchange`](crate::Exchange)). The modes follow from the views.
+/// what row kernels need (see [`Exchange`](crate::Exchange)). The modes follow from the views; the edge is `&E`, or `&mut E` where the
+/// stage changes what it carries.
 ///
 /// # Examples
 /// ```
@@ -125,7 +132,7 @@ pub trait Exchange<P: Program>: Send + Sync + 'static {
 /// edge_stage! {
 ///     /// Steps both factors along the gradient of one rating.
 ///     struct Descend { step: f32, lambda: f32 }
-///     fn exchange(&self, user: Update<User>, item: Update<Item>, rating: &mut f32) in Factors {
+///     fn exchange(&self, user: Update<User>, item: Update<Item>, rating: &f32) in Factors {
 ///         let error = *rating - dot(user.sync, item.sync);
 ///         descend(user.sync, item.sync, error, self.lambda, self.step, self.step);
 ///     }
@@ -136,27 +143,49 @@ pub trait Exchange<P: Program>: Send + Sync + 'static {
 #[macro_export]
 macro_rules! edge_stage {
     (
-        $(#[$meta:meta])* $vis:vis struct $name:ident { $($(#[$fm:meta])* $fvis:vis $field:ident: $ft:ty),* $(,)? }
+        $(#[$meta:meta])* $vis:vis struct $name:ident { $($fields:tt)* }
         fn exchange(
             &$this:ident, $l:tt: $lm:ident<$lv:ty>, $r:tt: $rm:ident<$rv:ty>, $e:tt: &mut $et:ty
             $(, $c:tt: &mut Context<$ct:ty>)? $(,)?
         ) in $program:ty $body:block
     ) => {
         $(#[$meta])*
-        $vis struct $name { $($(#[$fm])* $fvis $field: $ft),* }
-
+        $vis struct $name { $($fields)* }
+        $crate::edge_stage! {
+            @impl $name in $program, $this, $l: $lm<$lv>, $r: $rm<$rv>, ($e: $et as &mut $et, true), ($($c)?), $body
+        }
+    };
+    (
+        $(#[$meta:meta])* $vis:vis struct $name:ident { $($fields:tt)* }
+        fn exchange(
+            &$this:ident, $l:tt: $lm:ident<$lv:ty>, $r:tt: $rm:ident<$rv:ty>, $e:tt: &$et:ty
+            $(, $c:tt: &mut Context<$ct:ty>)? $(,)?
+        ) in $program:ty $body:block
+    ) => {
+        $(#[$meta])*
+        $vis struct $name { $($fields)* }
+        $crate::edge_stage! {
+            @impl $name in $program, $this, $l: $lm<$lv>, $r: $rm<$rv>, ($e: $et as &$et, false), ($($c)?), $body
+        }
+    };
+    (
+        @impl $name:ident in $program:ty, $this:ident, $l:tt: $lm:ident<$lv:ty>, $r:tt: $rm:ident<$rv:ty>,
+        ($e:tt: $et:ty as $seen:ty, $changes:literal), ($($c:tt)?), $body:block
+    ) => {
         impl $crate::Exchange<$program> for $name {
             type Left = $crate::mode::$lm;
             type Right = $crate::mode::$rm;
+            const CHANGES_EDGES: bool = $changes;
 
             #[inline(always)]
             fn exchange(
                 &$this,
                 $l: $crate::$lm<'_, $lv>,
                 $r: $crate::$rm<'_, $rv>,
-                $e: &mut $et,
+                _edge: &mut $et,
                 _cx: &mut $crate::Context<'_, $program>,
             ) {
+                let $e: $seen = _edge;
                 $(let $c = _cx;)?
                 $body
             }

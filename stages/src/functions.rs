@@ -2,7 +2,7 @@
 //!
 //! | stage | function |
 //! |---|---|
-//! | exchange | `Fn(left, right)`, each a [`Read`], [`Add`] or [`Update`], then, if it needs them, `&mut Edge`, `&mut Context` |
+//! | exchange | `Fn(left, right)`, each a [`Read`], [`Add`] or [`Update`], then, if it needs them, `&Edge` (or `&mut Edge`, to change it), `&mut Context` |
 //! | apply | `Fn(Master)`, then, if it needs it, `&mut Context` |
 //! | incident | `Fn(Update, &mut [EdgeItem])`, then, if it needs it, `&mut Context` |
 //! | global sync | `Fn(Worker, &mut Global)` |
@@ -59,7 +59,7 @@ into_stage! {
     /// program! { struct Links { vertices: Page, edge: u32 } }
     /// Sequence::<Links>::new()
     ///     .exchange(|_: Read<Page>, to: Add<Page>| *to.delta += 1)
-    ///     .exchange(|_: Read<Page>, to: Add<Page>, weight: &mut u32| *to.delta += *weight);
+    ///     .exchange(|_: Read<Page>, to: Add<Page>, weight: &u32| *to.delta += *weight);
     /// ```
     /// Arguments of another vertex type, an edge of another type, a context before the edge, and captures that threads
     /// cannot share do not fit:
@@ -93,7 +93,7 @@ into_stage! {
         message = "`{Self}` is not a function on an edge of `{P}`",
         label = "its arguments do not fit the program",
         note = "write fn(left: Read<L>, right: Add<R>), with Read, Add or Update of the left and of the right vertex type of the program",
-        note = "then, if you need them, `edge: &mut E` with the edge type of the program, and `cx: &mut Context<P>`",
+        note = "then, if you need them, `edge: &E` (`&mut E` to change it) with the edge type of the program, and `cx: &mut Context<P>`",
         note = "what a closure captures has to be `Send`, `Sync` and owned: write `move`"
     )]
     IntoExchange<P>: Exchange
@@ -142,13 +142,14 @@ into_stage! {
 }
 
 macro_rules! edge_function {
-    ($left:ident, $right:ident, $n:literal, ($($edge:ident: $e:ty)?), ($($cx:ident: $c:ty)?)) => {
+    ($left:ident, $right:ident, $n:literal, $changes:literal, ($($edge:ident: $e:ty)?), ($($cx:ident: $c:ty)?)) => {
         impl<P: Program, F> Exchange<P> for Function<F, (mode::$left, mode::$right, [(); $n])>
         where
             F: Fn($left<'_, P::Left>, $right<'_, P::Right> $(, $e)? $(, $c)?) + Send + Sync + 'static,
         {
             type Left = mode::$left;
             type Right = mode::$right;
+            const CHANGES_EDGES: bool = $changes;
 
             #[inline(always)]
             fn exchange(
@@ -179,10 +180,12 @@ macro_rules! edge_function {
 
 macro_rules! edge_functions {
     ($($left:ident $right:ident),*) => { $(
-        edge_function!($left, $right, 0, (), ());
-        edge_function!($left, $right, 1, (edge: &mut P::Edge), ());
-        edge_function!($left, $right, 2, (), (cx: &mut Context<'_, P>));
-        edge_function!($left, $right, 3, (edge: &mut P::Edge), (cx: &mut Context<'_, P>));
+        edge_function!($left, $right, 0, false, (), ());
+        edge_function!($left, $right, 1, false, (edge: &P::Edge), ());
+        edge_function!($left, $right, 2, true, (edge: &mut P::Edge), ());
+        edge_function!($left, $right, 3, false, (), (cx: &mut Context<'_, P>));
+        edge_function!($left, $right, 4, false, (edge: &P::Edge), (cx: &mut Context<'_, P>));
+        edge_function!($left, $right, 5, true, (edge: &mut P::Edge), (cx: &mut Context<'_, P>));
     )* };
 }
 edge_functions!(Read Read, Read Add, Read Update, Add Read, Add Add, Add Update, Update Read, Update Add, Update Update);
@@ -233,7 +236,7 @@ pub struct AdditiveFunction<F>(F);
 /// vertex! { struct Weight { sync: f32, delta: f32 } }
 /// program! { struct Linear { left: Sample, right: Weight, edge: f32 } }
 /// Sequence::<Linear>::new()
-///     .exchange(|sample: Read<Sample>, weight: Add<Weight>, x: &mut f32| *weight.delta += *x * *sample.sync)
+///     .exchange(|sample: Read<Sample>, weight: Add<Weight>, x: &f32| *weight.delta += *x * *sample.sync)
 ///     .apply(Right, additive(|weight: Master<Weight>| *weight.sync -= 0.1 * *weight.delta));
 /// ```
 pub fn additive<F>(apply: F) -> AdditiveFunction<F> {

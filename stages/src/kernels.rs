@@ -1,14 +1,20 @@
 //! Row kernels: what edge functions do with rows, compiled for each vector level (see [`simd`](crate::simd)).
 //!
-//! Rows are padded to a multiple of [`ROW_ALIGN`] items; a remainder beyond that is ignored, so slices
-//! that are no rows must be padded too. Sums run in an order that depends on the level only.
+//! Rows are padded with zeros to a multiple of [`ROW_ALIGN`] items. A remainder beyond that, and what one of two rows is longer by, is
+//! ignored, so slices that are no rows must be padded too; debug builds check it. Sums run in an order that depends on the level only.
 
 pub mod draw;
 
 use crate::simd::{RowKernel, Vector, row_kernel};
 use crate::store::ROW_ALIGN;
 
-/// Returns the dot product of two rows.
+/// Checks, in debug builds, that two slices are whole rows.
+#[inline(always)]
+fn check_rows(a: &[f32], b: &[f32]) {
+    debug_assert!(a.len() == b.len() && a.len().is_multiple_of(ROW_ALIGN), "rows of {} and {} items", a.len(), b.len());
+}
+
+/// Returns the dot product of two rows, whole with their padding.
 ///
 /// # Examples
 /// ```
@@ -18,6 +24,7 @@ use crate::store::ROW_ALIGN;
 #[inline(always)]
 #[must_use]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    check_rows(a, b);
     row_kernel(Dot { a, b })
 }
 
@@ -47,9 +54,10 @@ impl RowKernel for Dot<'_> {
     }
 }
 
-/// Adds a scaled row: `into += factor * from`.
+/// Adds a scaled row: `into += factor * from`, both whole with their padding.
 #[inline(always)]
 pub fn axpy(into: &mut [f32], factor: f32, from: &[f32]) {
+    check_rows(into, from);
     row_kernel(Axpy { into, factor, from });
 }
 
@@ -72,9 +80,10 @@ impl RowKernel for Axpy<'_> {
 }
 
 /// Steps two rows along each other: `p += p_step (error q − lambda p)` and `q += q_step (error p − lambda q)`, both from the
-/// old values. Returns the squared lengths of the two bracketed gradients.
+/// old values, and both whole with their padding. Returns the squared lengths of the two bracketed gradients.
 #[inline(always)]
 pub fn descend(p: &mut [f32], q: &mut [f32], error: f32, lambda: f32, p_step: f32, q_step: f32) -> (f32, f32) {
+    check_rows(p, q);
     row_kernel(Descend { p, q, error, lambda, p_step, q_step })
 }
 

@@ -59,7 +59,8 @@ pub struct Changes<I> {
 /// | `[T]` | a row of `k` values, `k` known at run time, padded with zeros to [`row_width`], aligned to 64 bytes |
 /// | `()` | nothing |
 ///
-/// A row is shown with its padding. A stage function leaves the padding at zero, which debug builds check.
+/// A row is shown with its padding. First values and stage functions leave the padding at zero, which debug builds check; `Engine::init`
+/// always does.
 ///
 /// For data of another form implement it for an unsized type of your own around a slice: `#[repr(transparent)] struct
 /// Packed([u32])`, with [`bytemuck::TransparentWrapper`].
@@ -116,7 +117,10 @@ impl<T: Item> Store for [T] {
 }
 
 /// Data whose sum over replicas makes sense; all-zero bytes are its neutral element. Implemented for numbers, arrays and
-/// slices of them, and `()`.
+/// slices of them, `()`, and [`Max`](crate::Max), whose "sum" is the larger one.
+///
+/// What a function on an edge is shown of a delta may be a part of it, which began at zero: it adds to it, and neither looks at it nor
+/// sets it.
 ///
 /// Addition is associative and commutative up to rounding: deltas of several replicas are reduced in a fixed order.
 ///

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use megagrid_engine::{Engine, Settings, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{
-    BatchSize, Context, Error, Gather, Left, Neighbors, On, Right, Sequence, Stages, Update, Vertex, program, vertex,
+    BatchSize, Context, Error, Gather, Left, Neighbors, On, Read, Right, Sequence, Stages, Update, Vertex, program,
+    vertex,
 };
 
 use super::local;
@@ -139,4 +140,29 @@ fn a_part_of_a_vertex_s_edges_is_refused() {
     let own =
         Sequence::<Mixing>::new().mini_batch(BatchSize::Vertices(Side::Right, 9), |batch| batch.gather(Right, Mix));
     assert_eq!(own.check(), Ok(()));
+}
+
+#[test]
+fn edges_in_two_processes_are_read_and_not_changed() {
+    let edges = GroupedEdges::new(graph(), &[Side::Right]);
+    fn begun(
+        edges: &GroupedEdges<u32>,
+        sequence: Sequence<Mixing, impl Stages<Mixing>>,
+        settings: &Settings,
+    ) -> Result<(), String> {
+        Engine::<Mixing>::new(edges, sequence, settings).map(drop).map_err(|error| error.to_string())
+    }
+    for (processes, is_refused) in [(1, false), (2, true)] {
+        let read = local::run(processes, |peers| {
+            let look = sequence().exchange(|_: Read<Row>, _: Read<Column>, _: &u32| {});
+            begun(&edges, look, &Settings { peers, workers: 1, ..Settings::default() })
+        });
+        assert_eq!(read, Ok(()));
+        let changed = local::run(processes, |peers| {
+            let change = sequence().exchange(|_: Read<Row>, _: Read<Column>, edge: &mut u32| *edge += 1);
+            begun(&edges, change, &Settings { peers, workers: 1, ..Settings::default() })
+        });
+        assert_eq!(changed.is_err(), is_refused, "{changed:?}");
+        assert!(changed.err().is_none_or(|told| told.contains("CHANGES_EDGES")));
+    }
 }

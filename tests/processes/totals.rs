@@ -1,8 +1,8 @@
 //! Sums over all edges between iterations: each edge counts once, also where two processes have it.
 
 use megagrid_engine::{Engine, Source};
-use megagrid_partition::EdgeSource;
-use megagrid_stages::{Context, Left, Read, Right, Sequence, Update, program, vertex};
+use megagrid_partition::{EdgeSource, Side};
+use megagrid_stages::{Add, Context, Left, Master, Max, Read, Right, Sequence, Update, program, vertex};
 
 use super::{SHAPES, local, ratings, settings};
 
@@ -28,5 +28,31 @@ fn edges_of_whole_vertices_count_once() {
             engine.total(count).unwrap()
         });
         assert_eq!(found, edges.num_edges() as u64, "{processes} x {workers}");
+    }
+}
+
+vertex! { struct Reader { sync: u32 } }
+vertex! { struct Book { sync: u32, delta: Max<u32> } }
+program! { struct Reading { left: Reader, right: Book } }
+
+#[test]
+fn a_delta_may_be_the_largest_of_all() {
+    let edges = ratings(5000);
+    let value = |left: u32| left * 7919 % 1000;
+    let of = |right: usize| edges.row(Side::Right, right).0.iter().map(|&left| value(left)).max().unwrap_or(0);
+    let expected: Vec<u32> = (0..edges.num_vertices(Side::Right)).map(of).collect();
+    for (processes, workers) in SHAPES {
+        let found: Vec<u32> = local::run(processes, |peers| {
+            let largest = Sequence::new()
+                .exchange(|from: Read<Reader>, to: Add<Book>| to.delta.see(*from.sync))
+                .apply(Right, |book: Master<Book>| *book.sync = book.delta.0);
+            let source = Source::map(&edges, |_| ());
+            let mut engine = Engine::<Reading>::new(source, largest, &settings(peers, workers, 1)).unwrap();
+            engine.init(Left, |id, reader| *reader.sync = value(id as u32));
+            engine.iterate(1).unwrap();
+            engine.collect().unwrap();
+            engine.on(Right).iter().copied().collect()
+        });
+        assert_eq!(found, expected, "{processes} x {workers}");
     }
 }

@@ -21,7 +21,9 @@ use crate::run_options::RunOptions;
 pub struct Knob {
     /// The option, as `--tune` names it.
     pub name: &'static str,
-    /// Whether it lays out the graph, or is another program: it is tuned at the beginning only.
+    /// Whether it lays out the graph, changes [what edges carry](crate::Trainer::source) or [first values](crate::Trainer::init), or is
+    /// another program: it is tuned at the beginning only. Others change what runs from one iteration to the next: the engine keeps what
+    /// vertices and edges have.
     pub is_layout: bool,
     /// Whether it changes how long an iteration takes.
     pub is_timed: bool,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use megagrid_datasets::cache::{Cache, EdgeData, EdgeType};
 use megagrid_datasets::output::{Column, read_table, write_table, write_vector};
-use megagrid_datasets::{Dataset, Dictionary, Edges, Format, Layout, Loaded, Names, Prepared, load_graph_with};
+use megagrid_datasets::{
+    Dataset, Dictionary, Edges, Format, Layout, Loaded, Names, Prepared, load_graph_with, load_weighted_graph_with,
+};
 use megagrid_partition::{EdgeSource, Side};
 use rayon::slice::ParallelSliceMut;
 use serde::Deserialize;
@@ -93,25 +95,31 @@ impl<T: EdgeData> Graph<T> {
     }
 }
 
-impl Data for Graph {
-    type Options = NoOptions;
+macro_rules! data_of_graph {
+    ($weight:ty, $load:ident, $number:expr) => {
+        impl Data for Graph<$weight> {
+            type Options = NoOptions;
 
-    fn read(source: &mut Source, _: &NoOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
-        Self::read_with(source, false, how, |path, layout| load_graph_with(path, layout, how.readers))
-    }
+            fn read(source: &mut Source, _: &NoOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
+                Self::read_with(source, false, how, |path, layout| $load(path, layout, how.readers))
+            }
 
-    fn sizes(&self) -> InputSizes {
-        self.sizes
-    }
+            fn sizes(&self) -> InputSizes {
+                self.sizes
+            }
 
-    fn checksum(&self) -> Result<u64, Error> {
-        Ok(digest(&self.edges, |()| 0.0)?.checksum)
-    }
+            fn checksum(&self) -> Result<u64, Error> {
+                Ok(digest(&self.edges, $number)?.checksum)
+            }
 
-    fn release(&mut self) {
-        Self::release(self);
-    }
+            fn release(&mut self) {
+                Self::release(self);
+            }
+        }
+    };
 }
+data_of_graph!((), load_graph_with, |()| 0.0);
+data_of_graph!(f32, load_weighted_graph_with, |weight| f64::from(*weight));
 
 /// Vertices and their scores, best first.
 #[derive(Clone, Debug)]

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::Error;
 
-/// The processes of a run, seen from one of them; by default it is the only one.
+/// The processes of a run, seen from one of them; by default it is the only one. [`Processes::from`] takes a [`Cluster`] that was joined.
 #[derive(Clone, Debug, Default)]
 pub struct Processes {
-    /// Other processes in earnest.
+    /// Other processes in earnest; then `peers` are the same.
     pub cluster: Option<Arc<Cluster>>,
     /// The same, or other workers of a virtual cluster.
     pub peers: Option<Arc<dyn Peers>>,
@@ -22,6 +22,13 @@ pub struct Processes {
 
 /// Options that may differ between processes: files of one machine, and what the slowest machine has.
 const OF_ONE: [&str; 6] = ["input", "test", "checkpoint", "resume", "from", "vector"];
+
+/// Each process reads all of the input.
+impl From<Arc<Cluster>> for Processes {
+    fn from(cluster: Arc<Cluster>) -> Self {
+        Self { peers: Some(Arc::clone(&cluster) as Arc<dyn Peers>), cluster: Some(cluster), readers: None }
+    }
+}
 
 impl Processes {
     /// Tells whether this is the process that measures, decides and writes: the first, or the only one.

@@ -131,7 +131,7 @@ pub struct Trained<A: Algorithm> {
     pub record: Record,
     /// The model, in the first process.
     pub model: Option<A::Model>,
-    /// Checksum of the data, where the model is to be written.
+    /// Checksum of the data, where [the model is to be written](Job::is_kept); else 0.
     pub checksum: u64,
 }
 
@@ -320,8 +320,7 @@ impl<A: Algorithm> Session<'_, A> {
         found.check(iteration, A::ADVICE)?;
         let Found { objective, converged, ref metrics, .. } = *found;
         let tolerance = self.options.tolerance();
-        let settled = |now: f64, before: f64| tolerance > 0.0 && (before - now).abs() / before.abs() <= tolerance;
-        let by_change = || objective.zip(self.before).is_some_and(|(now, before)| settled(now, before));
+        let by_change = || objective.zip(self.before).is_some_and(|(now, before)| has_settled(before, now, tolerance));
         let has_converged = converged.unwrap_or_else(by_change);
         self.before = objective.or(self.before);
         let value = found.tested(leg.tested_by, A::TEST_GROWS);
@@ -369,6 +368,11 @@ impl<A: Algorithm> Session<'_, A> {
     }
 }
 
+/// Tells whether an objective changed by at most a part of itself, `tolerance`, if that is above zero.
+fn has_settled(before: f64, now: f64, tolerance: f64) -> bool {
+    tolerance > 0.0 && (before - now).abs() <= tolerance * before.abs()
+}
+
 /// Takes the model out of an engine, in the first process, unless there is one; adds what is known of it to the record.
 pub(crate) fn conclude<A: Algorithm>(
     engine: &mut dyn Run<A>,
@@ -398,4 +402,15 @@ pub(crate) fn conclude<A: Algorithm>(
 /// What making a plan refuses.
 pub fn planned<A: Algorithm>(data: &Arc<A::Data>, options: &A::Options, settings: Settings) -> Result<Plan, Error> {
     A::form(data, options)(Arc::clone(data), options.clone(), settings)?.plan()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_settled;
+
+    #[test]
+    fn what_is_zero_and_stays_so_has_settled() {
+        assert!(has_settled(0.0, 0.0, 1e-3) && has_settled(-100.0, -100.1, 1e-3));
+        assert!(!has_settled(0.0, 1e-9, 1e-3) && !has_settled(100.0, 99.0, 1e-3) && !has_settled(1.0, 1.0, 0.0));
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use megagrid_datasets::cache::EdgeData;
 use megagrid_engine::{Engine, IterationReport, Settings, Source};
 use megagrid_stages::{Program, Sequence, Stages};
 use serde::Serialize;
@@ -22,7 +21,7 @@ pub trait Trainer: Sized + Send + 'static {
     /// The program.
     type Program: Program<Global: Serialize + DeserializeOwned>;
     /// What an edge of the data carries.
-    type Edge: EdgeData;
+    type Edge: Copy + Send + Sync + 'static;
 
     /// Resolves options on data: called at the beginning, and when `tune` changes a setting.
     ///
@@ -82,14 +81,16 @@ pub trait Trainer: Sized + Send + 'static {
         false
     }
 
-    /// Measures the objective and other values. All processes call it; others than the first may return `None`.
+    /// Measures the objective and other values. All processes call it; others than the first may return `None`. By now the data may have given
+    /// up their edges, here and below ([`Data::release`](crate::Data::release)): what is needed of them, such as degrees, is kept in
+    /// [`new`](Self::new); how many there were, [`sizes`](crate::Data::sizes) goes on to say.
     ///
     /// # Errors
     /// A lost process.
     fn measure(&mut self, data: &DataOf<Self>, engine: &mut Engine<Self::Program>) -> Result<Option<Measured>, Error>;
 
-    /// Measures on test data, if there are some. All processes call it; the first has all vertices [collected](Self::collect) then.
-    /// Others may return nothing.
+    /// Measures on test data, if there are some. All processes call it, and [collect](Self::collect) vertices first, if there are test data: the first
+    /// process then takes the [model](Self::model), if it is the best so far. Others may return nothing.
     ///
     /// # Errors
     /// A lost process.

@@ -18,7 +18,8 @@ use crate::stages::Collected;
 use crate::sync;
 
 impl<P: Program> Engine<P> {
-    /// Copies the state of the run to a new branch, between iterations.
+    /// Copies the state of the run to a new branch, between iterations. What edges carry is part of it only where that is a slice: data of
+    /// one item an edge are the input's, and all branches share them, also where a stage changes them.
     ///
     /// # Complexity
     /// A copy of the vertex data, and of edge data in slices, by all workers.

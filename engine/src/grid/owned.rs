@@ -43,6 +43,17 @@ impl<V: Vertex> OwnedRow<'_, V> {
     #[inline(always)]
     pub fn check_padding(&self, padding: &Range<usize>, stage: impl Fn() -> String) {
         if cfg!(debug_assertions) {
+            self.check_first(padding, stage);
+        }
+    }
+
+    /// Checks, in all builds, that the padding of the row is zero.
+    ///
+    /// # Panics
+    /// When it is not, with the stage's name.
+    #[inline(always)]
+    pub fn check_first(&self, padding: &Range<usize>, stage: impl Fn() -> String) {
+        if !padding.is_empty() {
             let is_zero = has_zeros::<V::Sync>(self.sync, padding)
                 && has_zeros::<V::Mirror>(self.mirror, padding)
                 && has_zeros::<V::Master>(self.master, padding);

@@ -25,7 +25,8 @@ impl Plan {
     /// # Errors
     /// Mini-batches of edges of different sizes, or within each other; with all edges of a right vertex in one block several
     /// processes, or an Exchange that changes left rows in place; on a square graph an Exchange that changes both ends,
-    /// or one in place; an Incident beside an Exchange in several processes; processes without a shard; several
+    /// or one in place; an Incident beside an Exchange in several processes, or an Exchange that may change edges
+    /// which are in the processes of both ends; processes without a shard; several
     /// passes in a clock, where a stage needs all workers in each, or an iteration has several clocks.
     pub fn make(stages: Vec<StageInfo>, body: &[Outline], input: &Input<'_>) -> Result<Self, Error> {
         if input.square {
@@ -123,6 +124,7 @@ impl Assignment {
         let schedules = stages.iter().map(|stage| schedule_of(stage, whole, costs)).collect::<Result<Vec<_>, _>>()?;
         if !cut {
             columns.follow([Side::Left, Side::Right].map(|side| runs_edges(stages, &schedules, side)));
+            check_doubled(stages, &columns)?;
         }
         Ok(Self { schedules, columns, cut, grouped, whole })
     }
@@ -233,6 +235,12 @@ fn check_processes(stages: &[StageInfo], processes: usize) -> Result<(), Error> 
     let exchanges = stages.iter().any(|stage| matches!(stage.kind, StageKind::Exchange(..)));
     let refused = |stage: &&StageInfo| processes > 1 && exchanges && matches!(stage.kind, StageKind::Incident(_));
     stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::EdgesOfProcesses(stage.name.clone())))
+}
+
+/// Refuses stages that may change what edges carry where edges are in the processes of both their ends: the other one would not see it.
+fn check_doubled(stages: &[StageInfo], columns: &Columns) -> Result<(), Error> {
+    let refused = |stage: &&StageInfo| columns.doubled && stage.changes_edges;
+    stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::ChangedEdges(stage.name.clone())))
 }
 
 /// Tells whether edges are stored by right vertex rather than as shuffled pairs.

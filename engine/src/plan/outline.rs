@@ -19,6 +19,8 @@ pub struct StageInfo {
     pub by_one: bool,
     /// Of an Apply, whether parts of a sum may be applied by themselves.
     pub additive: bool,
+    /// Whether it may change what edges carry, if that is anything.
+    pub changes_edges: bool,
     /// Whether it is an Exchange that runs on a vertex with all its edges at a time: on those of the side that it updates.
     pub gathers: bool,
 }
@@ -27,7 +29,16 @@ impl StageInfo {
     /// Describes a stage that asks for nothing.
     pub fn new(name: impl Into<String>, kind: StageKind) -> Self {
         let name = name.into();
-        Self { name, kind, grouped: false, whole: false, by_one: false, additive: false, gathers: false }
+        Self {
+            name,
+            kind,
+            grouped: false,
+            whole: false,
+            by_one: false,
+            additive: false,
+            changes_edges: false,
+            gathers: false,
+        }
     }
 
     /// Tells whether it needs to know which edges each vertex of a side has.

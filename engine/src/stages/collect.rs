@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use megagrid_stages::mode::{Access, Mode};
 use megagrid_stages::{
-    Aggregate, Apply, BatchSize, Exchange, Gather, GlobalSync, Incident, MiniBatch, On, Program, Sequence, Side,
-    Stages, Visitor,
+    Aggregate, Apply, BatchSize, EdgeItem, Exchange, Gather, GlobalSync, Incident, MiniBatch, On, Program, Sequence,
+    Side, Stages, Visitor,
 };
 
 use super::apply::RunApply;
@@ -80,7 +80,8 @@ impl<P: Program> Visitor<P> for Collect<P> {
     fn exchange<E: Exchange<P>>(&mut self, stage: &Arc<E>) {
         let kind = StageKind::Exchange(E::Left::MODE, E::Right::MODE);
         let (grouped, whole) = (E::GROUPED, E::GROUPED && E::WHOLE);
-        let info = StageInfo { grouped, whole, by_one: whole && E::BY_ONE, ..StageInfo::new(name::<E>(), kind) };
+        let (by_one, changes_edges) = (whole && E::BY_ONE, E::CHANGES_EDGES && size_of::<EdgeItem<P>>() > 0);
+        let info = StageInfo { grouped, whole, by_one, changes_edges, ..StageInfo::new(name::<E>(), kind) };
         self.add(info, RunExchange(Arc::clone(stage)));
     }
 
