@@ -226,7 +226,14 @@ pub fn summary(record: &Record) -> String {
         "\n  seconds: load {load:.2}, partition {partition:.2}, plan {plan:.2}, train {train:.2}, evaluate {evaluate:.2}\n"
     ));
     for (name, value) in &record.result.metrics {
-        text.push_str(&format!("  {name} {value:.6}\n"));
+        let is_small = *value != 0.0 && value.abs() < 1e-3;
+        text.push_str(&if is_small { format!("  {name} {value:.3e}\n") } else { format!("  {name} {value:.6}\n") });
+    }
+    let tolerance = record.config.get("tolerance").and_then(serde_json::Value::as_f64).unwrap_or(0.0);
+    let residual = record.result.metrics.get("residual").filter(|_| ended_by == "iterations" && tolerance > 0.0);
+    if let Some(residual) = residual.filter(|residual| **residual > tolerance) {
+        let advice = "try more --iterations, or a larger --tolerance";
+        text.push_str(&format!("  note: the residual {residual:.3e} is above --tolerance {tolerance:e}; {advice}\n"));
     }
     if let Some(peak) = record.peak_rss_bytes {
         text.push_str(&format!("  peak memory {}\n", progress::bytes(peak)));

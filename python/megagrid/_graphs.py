@@ -1,5 +1,6 @@
 """Scores of the vertices of graphs."""
 
+import json
 import warnings
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ import numpy as np
 from . import _input, _megagrid
 from ._base import Interrupted, how, train, words
 from ._ids import coded, ids_of
+from ._sklearn import ConvergenceWarning
 
 
 class Ranks(NamedTuple):
@@ -96,6 +98,7 @@ def pagerank(
         callback,
         verbose,
         max_iter,
+        tol,
     )
     names, scores = found["ranks"]
     if sets is None:
@@ -130,15 +133,20 @@ def hits(graph, *, max_iter=100, tol=1e-6, n_jobs=None, verbose=0, callback=None
     options = {"max_iter": "iterations", "tol": "tolerance"}
     graph = _Graph(graph)
     given = words(options, {"max_iter": max_iter, "tol": tol}) + how(n_jobs, None)
-    found = _run(lambda watched: _megagrid.hits(graph.parts, given, watched), options, callback, verbose, max_iter)
+    found = _run(lambda watched: _megagrid.hits(graph.parts, given, watched), options, callback, verbose, max_iter, tol)
     return graph.scores(found["hubs"]), graph.scores(found["authorities"])
 
 
-def _run(begin, options, callback, verbose, most):
+def _run(begin, options, callback, verbose, most, tol):
     try:
-        return train(begin, options, callback, verbose, most)
+        found = train(begin, options, callback, verbose, most)
     except Interrupted as interrupted:
         raise interrupted.cause from None
+    result = json.loads(found["record"])["result"]
+    if result["ended_by"] == "iterations" and result["metrics"]["residual"] > tol > 0:
+        text = f"the residual is {result['metrics']['residual']:.3g}, above tol={tol}, after {most} iterations; try a larger max_iter"
+        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+    return found
 
 
 class _Graph:

@@ -2,13 +2,14 @@
 
 import json
 import pickle
+import warnings
 
 import joblib
 import networkx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from megagrid import MatrixFactorization, SparseLogisticRegression, TopicModel, hits, pagerank
 
@@ -208,6 +209,17 @@ def test_all_items_and_users_alike_are_those_of_the_cosine(ratings):
         assert np.allclose(found, np.sort(cosines, axis=1)[:, :-4:-1], atol=1e-5)
         assert np.allclose(np.take_along_axis(cosines, np.searchsorted(ids, names), axis=1), found, atol=1e-5)
         assert similar(ids[8], 3)[0].tolist() == names[8].tolist()
+
+
+@pytest.mark.parametrize("score", [pagerank, hits])
+def test_scores_that_have_not_converged_are_told(score):
+    graph = networkx.gnp_random_graph(60, 0.08, seed=3, directed=True)
+    with pytest.warns(ConvergenceWarning, match="above tol=1e-06, after 2 iterations"):
+        score(graph, max_iter=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        score(graph, max_iter=2, tol=0)
+        score(graph, max_iter=1000)
 
 
 @pytest.mark.parametrize("directed", [True, False])

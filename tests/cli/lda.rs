@@ -338,6 +338,19 @@ fn the_prior_is_fitted_as_asked_for() {
 }
 
 #[test]
+fn a_tolerance_ends_no_run_while_it_is_annealed() {
+    let place = Place::new();
+    let record = place.name("record.json");
+    for (annealing, least) in [("0", 1), ("20", 20)] {
+        alpha(&place, annealing, &["--annealing", annealing, "--tolerance", "0.9", "--json", &record]);
+        let record: serde_json::Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+        let iterations = record["result"]["iterations"].as_u64().unwrap();
+        assert_eq!(record["result"]["ended_by"], "tolerance", "{record}");
+        assert!((least..least + 5).contains(&iterations), "annealing {annealing}: {iterations}");
+    }
+}
+
+#[test]
 fn the_prior_is_fitted_after_the_annealing_and_every_so_often() {
     let place = Place::new();
     let given = [0.1_f32; 2];

@@ -230,6 +230,7 @@ impl<A: Algorithm> Session<'_, A> {
         loop {
             let leg = engine.leg();
             self.stopping.begin(leg.since);
+            self.before = None;
             let ended = self.leg(engine, leg)?;
             is_patience |= ended == Ended::Patience;
             let goes_on = !leg.is_last && ended != Ended::Interrupt && !self.is_trial;
@@ -369,7 +370,7 @@ impl<A: Algorithm> Session<'_, A> {
 }
 
 /// Tells whether an objective changed by at most a part of itself, `tolerance`, if that is above zero.
-fn has_settled(before: f64, now: f64, tolerance: f64) -> bool {
+pub(crate) fn has_settled(before: f64, now: f64, tolerance: f64) -> bool {
     tolerance > 0.0 && (before - now).abs() <= tolerance * before.abs()
 }
 

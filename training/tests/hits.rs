@@ -87,6 +87,24 @@ fn any_graph_has_the_singular_vectors_of_its_matrix() {
 }
 
 #[test]
+fn a_hub_of_many_links_loses_none_of_them() {
+    // Page 0 links to n pages, page 1 to a tenth of them: the eigenvector of [[n, m], [m, m]].
+    const MANY: f64 = 100_000.0;
+    const FEW: f64 = 10_000.0;
+    let links: String = (0..MANY as usize)
+        .map(|page| {
+            format!("0 {}\n", page + 2) + &if page % 10 == 0 { format!("1 {}\n", page + 2) } else { String::new() }
+        })
+        .collect();
+    let largest = (MANY + FEW + ((MANY - FEW).powi(2) + 4.0 * FEW * FEW).sqrt()) / 2.0;
+    let expected = (largest - MANY) / FEW;
+    for workers in [1, 2] {
+        let hubs = by_name(&trained(&links, workers).0.hubs);
+        assert!((hubs[&1] / hubs[&0] / expected - 1.0).abs() < 1e-6, "{workers}: {} {}", hubs[&1] / hubs[&0], expected);
+    }
+}
+
+#[test]
 fn a_graph_without_links_has_no_scores() {
     let graph = megagrid_datasets::Dataset {
         edges: megagrid_partition::EdgeList { num_left: 3, num_right: 3, square: true, ..Default::default() },

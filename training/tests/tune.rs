@@ -67,6 +67,17 @@ fn each_iteration_of_the_run_is_seen_once() {
 }
 
 #[test]
+fn a_tuned_run_ends_when_the_objective_hardly_changes() {
+    let with = |tolerance: f64| {
+        let job = job(FactorOptions { tolerance, ..options(60) }, false);
+        tune(job, &TuneOptions::default(), &Processes::default(), &()).unwrap().trained.record.result
+    };
+    let (to_the_end, settled) = (with(0.0), with(0.5));
+    assert_eq!((&to_the_end.ended_by[..], &settled.ended_by[..]), ("iterations", "tolerance"));
+    assert!(settled.iterations < to_the_end.iterations, "{} of {}", settled.iterations, to_the_end.iterations);
+}
+
+#[test]
 fn a_run_that_may_end_is_as_if_it_had_fewer_iterations() {
     let (found, seen) = tuned(30, 14, true);
     let Tuned { trained, options, .. } = found.unwrap();

@@ -12,7 +12,7 @@ pub struct Quality {
     pub auc: f64,
     /// Mean log loss, in nats.
     pub log_loss: f64,
-    /// Share of samples whose score has the sign of their label, a score of 0 counting as 1; of those whose class is the likeliest.
+    /// Share of samples whose score has the sign of their label, a score of 0 counting as −1, as in predictions; of those whose class is the likeliest.
     pub accuracy: f64,
 }
 
@@ -22,7 +22,7 @@ impl Quality {
     pub fn new(scores: &[f64], labels: &[f32]) -> Self {
         let number = scores.len().max(1) as f64;
         let pairs = || scores.iter().zip(labels);
-        let right = pairs().filter(|(score, label)| (**score >= 0.0) == (**label > 0.0)).count();
+        let right = pairs().filter(|(score, label)| (**score > 0.0) == (**label > 0.0)).count();
         Self { auc: auc(scores, labels), log_loss: mean_loss(scores, labels), accuracy: right as f64 / number }
     }
 

@@ -377,7 +377,7 @@ impl Model for Linear {
             text.push_str("  note: no feature has a weight, l1 is too large for that; try a smaller --l1\n");
         }
         if !self.has_converged {
-            text.push_str("  note: not converged to --tolerance; try more --iterations\n");
+            text.push_str("  note: not converged to --tolerance; try more --iterations, or --patience 0 where test data ended it\n");
         }
         text
     }

@@ -225,7 +225,10 @@ impl<S: Counted> Trainer for Drawer<S> {
         let value = value - earlier;
         let per_token = value / self.tokens.total as f64;
         let metrics = Metrics::from([("log_likelihood".into(), value), ("per_token".into(), per_token)]);
-        Ok(Some(Measured { objective: value, metrics, converged: None }))
+        // While it is annealed another objective is sampled from.
+        let global = engine.global();
+        let converged = (global.smoothing > global.beta).then_some(false);
+        Ok(Some(Measured { objective: value, metrics, converged }))
     }
 
     fn test(&mut self, documents: &Documents, engine: &mut Engine<Lda<S>>) -> Result<Metrics, Error> {

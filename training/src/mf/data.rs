@@ -202,10 +202,15 @@ impl Ratings {
 
     /// Refuses a ranking that was asked for where none can be measured.
     pub(crate) fn check_ranked(&self, asked: Option<usize>) -> Result<(), Error> {
-        if asked.is_none() || self.test.known.is_empty() || self.ranking.is_some() {
+        let is_tested = !self.test.known.is_empty() || !self.test.others.is_empty();
+        if asked.is_none() || !is_tested || self.ranking.is_some() {
             return Ok(());
         }
-        let problem = "training has seen all pairs that there are to test on, and what is seen is not ranked";
+        let problem = if self.test.known.is_empty() {
+            "training knows no user and item of a pair that there is to test on, and cannot rank others"
+        } else {
+            "training has seen all pairs that there are to test on, and what is seen is not ranked"
+        };
         Err(Error::Missing(format!("{problem}; give other test data, or no --ranking")))
     }
 

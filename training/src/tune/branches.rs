@@ -15,10 +15,11 @@ use crate::Error;
 use crate::algorithm::{Algorithm, Run};
 use crate::checkpoint::Checkpoints;
 use crate::measured::Found;
+use crate::options::Options;
 use crate::processes::{Processes, decoded};
 use crate::record::Record;
 use crate::stopping::{Evaluation, Stopping};
-use crate::train::Observer;
+use crate::train::{Observer, has_settled};
 
 /// What tuning came to, beside the checkpoints of its run: it is written before the checkpoint that it goes with, and holds the
 /// past of every one before.
@@ -203,6 +204,7 @@ impl<'s, A: Algorithm> Branches<'s, A> {
             let place = self.places.get(&branch).ok_or_else(|| gone(branch))?;
             apply::<A>(&self.search.options, &self.search.settings, &place.setting)?
         };
+        let (is_kept, tolerance) = (self.kept == Some(branch), options.tolerance());
         let (place, engine) = self.select(branch)?;
         if engine.setting != place.setting {
             engine.run.adapt(&options, &settings)?;
@@ -220,7 +222,10 @@ impl<'s, A: Algorithm> Branches<'s, A> {
             Time::Seconds => report.seconds,
             Time::Samples => report.updates as f64,
         };
-        let (loss, converged) = (loss::<A>(&found), found.converged == Some(true));
+        // A trial may hardly change because its steps are short; what is kept is at its end.
+        let before = place.history.last().and_then(|done| done.found.objective).filter(|_| is_kept);
+        let by_change = || before.zip(found.objective).is_some_and(|(before, now)| has_settled(before, now, tolerance));
+        let (loss, converged) = (loss::<A>(&found), found.converged.unwrap_or_else(by_change));
         let tested = found.tested(A::TESTED_BY, A::TEST_GROWS).filter(|error| error.is_finite());
         place.history.push(Done { report, found, seconds: begin.elapsed().as_secs_f64() });
         if self.kept == Some(branch) {
