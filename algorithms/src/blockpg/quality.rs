@@ -118,7 +118,7 @@ mod tests {
         let quality = Quality::new(&scores, &labels);
         assert!((quality.auc - wins / pairs).abs() < 1e-12);
         assert!((quality.log_loss - loss).abs() < 1e-12);
-        assert_eq!(quality.accuracy, 3.0 / 7.0);
+        assert_eq!(quality.accuracy, 4.0 / 7.0);
     }
 
     #[test]
