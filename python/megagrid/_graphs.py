@@ -143,8 +143,9 @@ def _run(begin, options, callback, verbose, most, tol):
     except Interrupted as interrupted:
         raise interrupted.cause from None
     result = json.loads(found["record"])["result"]
-    if result["ended_by"] == "iterations" and result["metrics"]["residual"] > tol > 0:
-        text = f"the residual is {result['metrics']['residual']:.3g}, above tol={tol}, after {most} iterations; try a larger max_iter"
+    residual = result["metrics"].get("residual")
+    if result["ended_by"] == "iterations" and residual is not None and residual > tol > 0:
+        text = f"the residual is {residual:.3g}, above tol={tol}, after {most} iterations; try a larger max_iter"
         warnings.warn(text, ConvergenceWarning, stacklevel=3)
     return found
 
