@@ -180,7 +180,7 @@ impl Observer for Watch {
         let mean = (now.train_seconds + record.phases.evaluate) / record.iterations.len() as f64;
         let left = Duration::from_secs_f64(mean * self.last.get().saturating_sub(now.iteration) as f64);
         let objective = now.objective.map(|objective| format!("objective {objective:.4e}"));
-        let others = now.metrics.iter().map(|(name, value)| format!("{name} {value:.4}"));
+        let others = now.metrics.iter().map(|(name, value)| format!("{name} {}", shown(*value, 4)));
         let found: Vec<String> = objective.into_iter().chain(others).collect();
         progress.show(now.iteration, now.updates as f64 / now.seconds.max(1e-9), &found.join("  "), left);
         self.progress.set(Some(progress));
@@ -194,6 +194,11 @@ impl Observer for Watch {
     fn asks_to_end(&self) -> bool {
         interrupt::asked()
     }
+}
+
+/// Shows a value with as many digits behind the point, or by its power of ten where these would hide it.
+fn shown(value: f64, digits: usize) -> String {
+    if value != 0.0 && value.abs() < 1e-3 { format!("{value:.3e}") } else { format!("{value:.digits$}") }
 }
 
 /// Says in a few lines what a run did.
@@ -226,8 +231,7 @@ pub fn summary(record: &Record) -> String {
         "\n  seconds: load {load:.2}, partition {partition:.2}, plan {plan:.2}, train {train:.2}, evaluate {evaluate:.2}\n"
     ));
     for (name, value) in &record.result.metrics {
-        let is_small = *value != 0.0 && value.abs() < 1e-3;
-        text.push_str(&if is_small { format!("  {name} {value:.3e}\n") } else { format!("  {name} {value:.6}\n") });
+        text.push_str(&format!("  {name} {}\n", shown(*value, 6)));
     }
     let tolerance = record.config.get("tolerance").and_then(serde_json::Value::as_f64).unwrap_or(0.0);
     let residual = record.result.metrics.get("residual").filter(|_| ended_by == "iterations" && tolerance > 0.0);

@@ -150,7 +150,7 @@ impl<P: Program> Engine<P> {
                         row.delta.fill(Zeroable::zeroed());
                     }
                     set(order.id(row.row), first);
-                    row.check_first(&padding, || "init".to_owned());
+                    row.assert_padding(&padding, || "init".to_owned());
                 }
             }
         });

@@ -43,7 +43,7 @@ impl<V: Vertex> OwnedRow<'_, V> {
     #[inline(always)]
     pub fn check_padding(&self, padding: &Range<usize>, stage: impl Fn() -> String) {
         if cfg!(debug_assertions) {
-            self.check_first(padding, stage);
+            self.assert_padding(padding, stage);
         }
     }
 
@@ -52,7 +52,7 @@ impl<V: Vertex> OwnedRow<'_, V> {
     /// # Panics
     /// When it is not, with the stage's name.
     #[inline(always)]
-    pub fn check_first(&self, padding: &Range<usize>, stage: impl Fn() -> String) {
+    pub fn assert_padding(&self, padding: &Range<usize>, stage: impl Fn() -> String) {
         if !padding.is_empty() {
             let is_zero = has_zeros::<V::Sync>(self.sync, padding)
                 && has_zeros::<V::Mirror>(self.mirror, padding)
