@@ -97,6 +97,12 @@ pub fn end_if_lost(cluster: &Cluster) {
     }
 }
 
+/// Returns the id of the process that started this one by `launch`, on the same machine.
+#[cfg(unix)]
+pub fn launcher() -> Option<u32> {
+    std::env::var(LAUNCHED).ok().and_then(|id| id.parse().ok())
+}
+
 fn is_launched() -> bool {
     std::env::var_os(LAUNCHED).is_some()
 }
@@ -177,7 +183,7 @@ fn last_word() -> MutexGuard<'static, ()> {
 /// Ends the process when the one that launched it is gone, and nobody would end it with the others.
 fn watch_launcher() {
     #[cfg(unix)]
-    if let Some(launcher) = std::env::var(LAUNCHED).ok().and_then(|id| id.parse::<u32>().ok()) {
+    if let Some(launcher) = launcher() {
         std::thread::spawn(move || {
             while std::os::unix::process::parent_id() == launcher {
                 std::thread::sleep(Duration::from_secs(1));

@@ -1,7 +1,8 @@
 //! Ctrl-C and requests to end (SIGTERM, SIGHUP).
 //!
 //! While a run iterates, the first ends it after the current iteration, the second at once. Before, nothing is lost, so
-//! it ends at once. Afterwards the results are being written, which is let finish.
+//! it ends at once. Afterwards the results are being written, which is let finish. A terminal that hangs up (SIGHUP) ends nothing
+//! under `nohup`, nor in processes that `launch` started here, which end when that does.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
@@ -21,8 +22,14 @@ static STATE: AtomicU8 = AtomicU8::new(IDLE);
 /// How often it was asked, where interrupts are counted.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Begins to catch interrupts.
+/// Begins to catch interrupts. Threads that were started before may end the command where a terminal hangs up.
 pub fn install() -> anyhow::Result<()> {
+    #[cfg(unix)]
+    if crate::cluster::launcher().is_some() || ignores_hangup() {
+        use nix::sys::signal::{SigSet, Signal};
+        // What catches it would take the place of what ignores it. All threads that are started from now on inherit this.
+        SigSet::from(Signal::SIGHUP).thread_block().context("ignoring that the terminal hangs up")?;
+    }
     ctrlc::set_handler(|| match STATE.load(Ordering::Relaxed) {
         ITERATING => {
             // A run that has just ended is writing: then this fails, as it should.
@@ -36,6 +43,15 @@ pub fn install() -> anyhow::Result<()> {
         _ => std::process::exit(EXIT_CODE),
     })
     .context("catching interrupts")
+}
+
+/// Tells whether the command was started with SIGHUP ignored, as `nohup` does; where the system says nothing of that, it was not.
+#[cfg(unix)]
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // The lowest bit is that of the signal 1.
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Says that iterations begin.

@@ -49,6 +49,7 @@ mod tune;
 mod update;
 mod view;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -97,36 +98,48 @@ enum Command {
 fn main() -> ExitCode {
     start_log();
     cluster::quiet_panics();
-    let outcome = interrupt::install().and_then(|()| parsed()).and_then(|cli| match cli.command {
-        Command::Demo(args) => demo::run(&args),
-        Command::Train(chosen) => chosen.run(),
-        #[cfg(feature = "baselines")]
-        Command::Compare(args) => compare::run(&args),
-        #[cfg(feature = "baselines")]
-        Command::Geeps(args) => geeps::run(&args),
-        Command::Tune(args) => tune::run(&args),
-        Command::Update(args) => update::run(&args),
-        Command::Launch(args) => launch::run(&args, Cli::command()),
-        Command::Generate(args) => generate::run(&args),
-        Command::Inspect(args) => inspect::run(&args),
-        Command::Convert(args) => convert::run(&args),
-        Command::Partition(args) => partition::run(&args),
-        Command::Plan(args) => plan::run(&args),
-        Command::View(args) => view::run(&args),
-        Command::Recommend(args) => recommend::run(&args),
-        Command::Similar(args) => similar::run(&args),
-        Command::Predict(args) => predict::run(&args),
-        Command::Top(args) => top::run(&args),
-        Command::Topics(args) => topics::run(&args),
-        #[cfg(feature = "serve")]
-        Command::Serve(args) => serve::run(&args),
-        Command::Completions(args) => completions::run(&args, Cli::command()),
-        Command::Man(args) => man::run(&args, Cli::command()),
-    });
+    let outcome =
+        interrupt::install().and_then(|()| check_variables()).and_then(|()| parsed()).and_then(|cli| {
+            match cli.command {
+                Command::Demo(args) => demo::run(&args),
+                Command::Train(chosen) => chosen.run(),
+                #[cfg(feature = "baselines")]
+                Command::Compare(args) => compare::run(&args),
+                #[cfg(feature = "baselines")]
+                Command::Geeps(args) => geeps::run(&args),
+                Command::Tune(args) => tune::run(&args),
+                Command::Update(args) => update::run(&args),
+                Command::Launch(args) => launch::run(&args, Cli::command()),
+                Command::Generate(args) => generate::run(&args),
+                Command::Inspect(args) => inspect::run(&args),
+                Command::Convert(args) => convert::run(&args),
+                Command::Partition(args) => partition::run(&args),
+                Command::Plan(args) => plan::run(&args),
+                Command::View(args) => view::run(&args),
+                Command::Recommend(args) => recommend::run(&args),
+                Command::Similar(args) => similar::run(&args),
+                Command::Predict(args) => predict::run(&args),
+                Command::Top(args) => top::run(&args),
+                Command::Topics(args) => topics::run(&args),
+                #[cfg(feature = "serve")]
+                Command::Serve(args) => serve::run(&args),
+                Command::Completions(args) => completions::run(&args, Cli::command()),
+                Command::Man(args) => man::run(&args, Cli::command()),
+            }
+        });
     cluster::part(&outcome);
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),
+    }
+}
+
+/// Refuses variables that are no text: a secret or a token would count as none.
+fn check_variables() -> anyhow::Result<()> {
+    let is_ours = |name: &OsString| name.as_encoded_bytes().starts_with(b"MEGAGRID_");
+    match std::env::vars_os().find(|(name, value)| is_ours(name) && value.to_str().is_none()) {
+        Some((name, _)) => Err(failure::usage(format!("{} is not UTF-8; expected text", name.display()))),
+        None => Ok(()),
     }
 }
 

@@ -86,10 +86,17 @@ fn run_one<A: Trains>(args: &Args) -> anyhow::Result<()> {
     let (job, before) = args.read::<A>(&common.run, common.quiet)?;
     let trained: Trained<A> = train::observed(job, &common)?;
     before.save(&trained, &place)?;
+    let manifest = model::manifest(place.directory())?;
+    let new = before.new_classes(&manifest);
     let what = if before.updated_on() == UpdatedOn::New { "the new data" } else { "all data" };
     common.write_record(&trained.record)?;
     let findings = trained.model.map(|model| A::findings(&trained.record, &model)).unwrap_or_default();
-    common.say(&format!("{}  updated on {what}\n{findings}", train::summary(&trained.record)))
+    let mut summary = format!("{}  updated on {what}\n{findings}", train::summary(&trained.record));
+    if !new.is_empty() {
+        let (new, all) = (new.join(", "), manifest.classes.join(", "));
+        summary.push_str(&format!("  note: new classes: {new}; the model now tells apart {all}\n"));
+    }
+    common.say(&summary)
 }
 
 impl Args {

@@ -1,11 +1,13 @@
 //! Which columns of a delimited text are read: as a user says, as its header does, or the first ones.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use crate::columns::ENDS;
 use crate::records::{RatingTime, Record};
 use crate::roles::{Places, listed};
 use crate::text::{Separator, Text, integer, number, paired};
+use crate::warned::is_first;
 use crate::{Error, Roles};
 
 /// Records that are looked at for names, and for a header, before the text is read.
@@ -243,6 +245,18 @@ pub(crate) fn unnamed<R: Record>(names: &[String], width: usize) -> String {
     format!("no column is called {known}; say with --columns {role}=COLUMN which holds the {role}{none}; {columns}")
 }
 
+/// Says what is read where no column has a name that is known: others may be in another order than those before.
+fn warn_of_order<R: Record>(path: &Path, names: &[String], ([left, right], number): Places) {
+    let columns = [Some(left), Some(right), number].into_iter().flatten();
+    let roles = R::FIELDS.into_iter().chain([R::number_name()]);
+    let named = roles.zip(columns).filter_map(|(role, at)| Some(format!("{role} in \"{}\"", names.get(at)?)));
+    tracing::warn!(
+        "{}: the header has no name that is known, so columns are read in their order: {}; if that is wrong, say with --columns what holds what",
+        path.display(),
+        named.collect::<Vec<_>>().join(", "),
+    );
+}
+
 /// Takes the header off a text; returns how its records are written.
 pub(crate) fn begin<R: Record>(text: &mut Text<'_>, roles: &Roles) -> Result<Shape, Error> {
     let path = text.path().to_path_buf();
@@ -261,6 +275,12 @@ pub(crate) fn begin<R: Record>(text: &mut Text<'_>, roles: &Roles) -> Result<Sha
     }
     let (separator, lines) = (first.separator, first.lines);
     if is_header {
+        let names = first.names();
+        // Of two columns all are read, and from left to right.
+        let may_be_others = roles.is_empty() && names.len() > 2 && known::<R>(&names).is_none();
+        if may_be_others && is_first(&path, "header") {
+            warn_of_order::<R>(&path, &names, columns);
+        }
         text.skip_lines(lines);
     }
     Ok(Shape::new(separator, columns))

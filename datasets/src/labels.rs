@@ -100,21 +100,26 @@ impl Labels {
         Ok(self.of.iter().map(|&class| all[class as usize]).collect())
     }
 
-    /// Returns the place of each sample's class among `classes`. Of the two classes -1 and 1 the first is also called 0, and the other way round.
+    /// Returns the place of each sample's class among `classes`. Of the two classes -1 and 1 the first is also called 0, and the other way round,
+    /// unless there are samples of -1 and of 0.
     ///
     /// # Errors
     /// The name of a class that is none of these.
     pub fn among(&self, classes: &[String]) -> Result<Vec<u32>, &str> {
+        let counts = self.counts();
+        let is_used = |name: &str| self.classes.iter().zip(&counts).any(|(class, &used)| class == name && used > 0);
         let is_other_name = |name: &str| match classes {
-            [first, second] => second == "1" && matches!((&first[..], name), ("-1", "0") | ("0", "-1")),
+            [first, second] => {
+                second == "1" && matches!((&first[..], name), ("-1", "0") | ("0", "-1")) && !is_used(first)
+            }
             _ => false,
         };
         let place = |name: &str| {
             let at = classes.iter().position(|class| class == name);
             at.or_else(|| is_other_name(name).then_some(0)).map(|at| at as u32)
         };
-        let used = self.classes.iter().zip(self.counts());
-        let known = used.map(|(name, used)| if used > 0 { place(name).ok_or(&name[..]) } else { Ok(0) });
+        let used = self.classes.iter().zip(&counts);
+        let known = used.map(|(name, &used)| if used > 0 { place(name).ok_or(&name[..]) } else { Ok(0) });
         let places = known.collect::<Result<Vec<u32>, _>>()?;
         Ok(self.of.iter().map(|&class| places[class as usize]).collect())
     }
@@ -241,6 +246,11 @@ mod tests {
         // Two names of one class.
         let labels = read(&["1", "-1"]).append(&read(&["0", "1"]));
         assert_eq!((labels.classes.join(" "), labels.of), ("-1 1".to_owned(), vec![1, 0, 0, 1]));
+        // Where both are there, they are two classes, as in one text.
+        for old in [["1", "-1"], ["1", "0"]] {
+            let new = ["0", "1", "-1"];
+            assert_eq!(read(&old).append(&read(&new)), read(&[&old[..], &new].concat()), "{old:?}");
+        }
     }
 
     #[test]
@@ -260,5 +270,6 @@ mod tests {
         assert_eq!(read(&["0", "1"]).among(&classes(["-1", "1"])).unwrap(), [0, 1]);
         assert_eq!(read(&["1", "-1"]).among(&classes(["0", "1"])).unwrap(), [1, 0]);
         assert_eq!(read(&["0", "2"]).among(&classes(["0", "1"])), Err("2"));
+        assert_eq!(read(&["0", "1", "-1"]).among(&classes(["-1", "1"])), Err("0"));
     }
 }

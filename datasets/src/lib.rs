@@ -57,6 +57,7 @@ mod table;
 mod text;
 mod time;
 mod tokens;
+mod warned;
 
 pub use corpus::WordFilter;
 pub use dataset::{Corpus, Dataset, OtherRating, Samples, TestRatings};

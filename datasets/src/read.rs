@@ -1,16 +1,14 @@
 //! The readers' front: what a command needs, from a path or from bytes, in any format that holds it.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-
-use megagrid_partition::parallel::lock;
+use std::sync::Arc;
 
 use crate::records::{Link, OF_RATINGS, Pair, Rating, RatingTime, Record, WeightedLink, WordCount};
 use crate::sample_table::{self, Labelled};
 use crate::text::{Input, Malformed, Text, is_pipe};
+use crate::warned::is_first;
 use crate::{
     Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Samples, TestRatings, Tokenizer,
 };
@@ -89,12 +87,9 @@ fn graph_at<R: Record>(
     graph::<R>(&input, format, room)
 }
 
-/// Inputs that were warned of: each of many virtual workers reads the same.
-static WARNED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-
 /// Warns of what a graph cannot hold, and of what may be meant otherwise, once for each input.
 fn warn(input: &Input<'_>, format: Format) {
-    if !lock(&WARNED).insert(input.path().to_path_buf()) {
+    if !is_first(input.path(), "graph") {
         return;
     }
     let path = input.path().display();

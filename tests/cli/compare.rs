@@ -382,6 +382,7 @@ fn what_cannot_be_compared_is_refused() {
     let topics = ["compare", "lda", &corpus(&place), "--format", "text", "-k", "3", "--work-per-clock"];
     fails(&[&topics[..], &["2", "--systems", "gas"]].concat(), 2, &["gas", "leave out --work-per-clock"]);
     fails(&mf(&["--patience", "3"]), 2, &["--patience goes with test data"]);
+    fails(&mf(&["--evaluate-every", "2"]), 2, &["after each iteration"]);
     fails(&mf(&["--strategy", "bicut"]), 2, &["--strategy is for the training command", "--cut"]);
     let help = done(&["compare", "mf", "--help"]);
     for option in ["--checkpoint", "--patience", "--strategy", "--trace", "--live", "--model"] {

@@ -85,3 +85,47 @@ fn checkpoints_of_other_runs_are_refused() {
     let file = place.file("file", "no directory");
     fails(&["mf", &ratings, "--checkpoint", &file], 1, &["file"]);
 }
+
+/// As `nohup` starts it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_terminal_that_hangs_up_ends_nothing_where_that_is_ignored() {
+    let place = Place::new();
+    let program = assert_cmd::cargo::cargo_bin!("megagrid");
+    for (script, ended) in [("exec \"$@\"", true), ("trap '' HUP; exec \"$@\"", false)] {
+        let mut child = Command::new("sh")
+            .args(["-c", script, "sh"])
+            .arg(program)
+            .args(["mf", &place.ratings(), "--iterations", "1000000000", "-w", "1", "-q"])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let id = child.id().to_string();
+        let send = |signal: &str| Command::new("kill").args([signal, &id]).status().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(send("-HUP").success());
+        std::thread::sleep(Duration::from_millis(500));
+        let status = child.try_wait().unwrap();
+        assert_eq!(status.is_some(), ended, "{script}: {status:?}");
+        send("-TERM");
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{script}");
+    }
+}
+
+#[test]
+fn variables_that_are_no_text_are_refused() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    for name in ["MEGAGRID_SECRET", "MEGAGRID_TOKEN", "MEGAGRID_HOSTS"] {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"));
+        let output =
+            command.args(["mf", &place.ratings(), "-q"]).env(name, OsStr::from_bytes(b"geheim\xff")).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), message.contains(&format!("{name} is not UTF-8"))),
+            (Some(2), true),
+            "{message}"
+        );
+    }
+}

@@ -40,6 +40,17 @@ fn alike_features_take_newtons_steps_and_others_descend() {
 }
 
 #[test]
+fn settings_are_found_where_newtons_steps_would_be_taken() {
+    let place = Place::new();
+    let (train, record) = (samples(&place, "train.libsvm", true), place.name("run.json"));
+    for tune in [&[][..], &["--tune", "blocks=2,4"], &["--tune", "workers=1,2"]] {
+        done(&[&["tune", "blockpg", &train, "-w", "2", "--iterations", "12", "--json", &record], tune].concat());
+        let trials = json(&record)["tuning"]["trials"].clone();
+        assert!(trials.as_array().unwrap().iter().all(|trial| trial["label"] != "diverged"), "{trials}");
+    }
+}
+
+#[test]
 fn newtons_steps_end_at_the_optimum_that_blocks_find() {
     let place = Place::new();
     let (train, record) = (samples(&place, "train.libsvm", true), place.name("run.json"));

@@ -95,11 +95,14 @@ fn topics_and_samples_tune_themselves() {
     let clicks = place.name("clicks.libsvm");
     done(&["generate", "clicks", &clicks, "--samples", "300", "--features", "100"]);
     let record = place.name("blockpg.json");
-    done(&["tune", "blockpg", &clicks, "-w", "2", "--json", &record]);
-    let found = json(&record);
-    assert!(found["tuning"]["command"].as_str().unwrap().contains("--blocks"), "{}", found["tuning"]);
-    assert_eq!(found["tuning"]["ended_by"], "tolerance", "{}", found["tuning"]);
-    assert!(found["result"]["metrics"]["gap"].as_f64().unwrap() <= 1e-6, "{}", found["result"]);
+    // Features descend one after the other there unless blocks are asked for.
+    for (tune, found_by) in [(&[][..], "--workers"), (&["--tune", "blocks=20,50"], "--blocks")] {
+        done(&[&["tune", "blockpg", &clicks, "-w", "2", "--json", &record], tune].concat());
+        let found = json(&record);
+        assert!(found["tuning"]["command"].as_str().unwrap().contains(found_by), "{}", found["tuning"]);
+        assert_eq!(found["tuning"]["ended_by"], "tolerance", "{}", found["tuning"]);
+        assert!(found["result"]["metrics"]["gap"].as_f64().unwrap() <= 1e-6, "{}", found["result"]);
+    }
 }
 
 #[test]

@@ -378,3 +378,17 @@ fn an_update_may_be_started_elsewhere() {
     let said = String::from_utf8_lossy(&again.stderr);
     assert!(again.status.code() == Some(1) && said.contains("would count twice"), "{said}");
 }
+
+#[test]
+fn a_class_that_arrives_is_told() {
+    let place = Place::new();
+    let line = |at: usize, label: &str| format!("{label} {}:1 {}:0.5\n", 1 + at % 3, 4 + at % 5);
+    let of = |labels: [&str; 2]| (0..40).map(|at| line(at, labels[at % 2])).collect::<String>();
+    let (old, model) = (place.file("old.libsvm", of(["+1", "-1"])), place.name("model"));
+    done(&["blockpg", &old, "--model", &model, "-q"]);
+    let more = place.file("more.libsvm", of(["1", "0"]));
+    assert!(!done(&["update", &model, &more]).contains("new classes"));
+    let other = place.file("other.libsvm", line(1, "2"));
+    let said = done(&["update", &model, &other]);
+    assert!(said.contains("note: new classes: 2; the model now tells apart -1, 1, 2"), "{said}");
+}

@@ -78,7 +78,7 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     }
 
     /// Returns what is tuned on data if nothing is said, as `--tune` takes it.
-    fn tuned(_: &Self::Data, _: &Self::Options) -> Vec<String> {
+    fn tuned(_: &Self::Data, _: &Self::Options, _: &Settings) -> Vec<String> {
         Vec::new()
     }
 

@@ -126,6 +126,12 @@ impl Before {
         check_own(directory, &self.manifest)
     }
 
+    /// Returns those of a model's classes that it did not tell apart before.
+    #[must_use]
+    pub fn new_classes<'m>(&self, after: &'m Manifest) -> Vec<&'m str> {
+        after.classes.iter().filter(|class| !self.manifest.classes.contains(class)).map(|class| &class[..]).collect()
+    }
+
     /// Says what the model is trained on.
     #[must_use]
     pub fn updated_on(&self) -> UpdatedOn {
@@ -143,6 +149,14 @@ pub enum Place {
 }
 
 impl Place {
+    /// Returns the model's directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        match self {
+            Self::New(directory) | Self::Same(directory) => directory,
+        }
+    }
+
     /// Tells before a training whether the model could be written there.
     ///
     /// # Errors

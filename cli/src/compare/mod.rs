@@ -79,11 +79,12 @@ fn entry<A: Comparable>() -> Entry {
 }
 
 /// Options of the training commands that a comparison refuses, or ignores.
-const HIDDEN: [&str; 17] = [
+const HIDDEN: [&str; 18] = [
     "model",
     "trace",
     "live",
     "patience",
+    "evaluate_every",
     "checkpoint",
     "checkpoint_every",
     "checkpoint_model",
@@ -100,8 +101,9 @@ const HIDDEN: [&str; 17] = [
 ];
 
 /// Options of the training commands that have a default, and no use here.
-const UNUSED: [(&str, &str); 2] = [
+const UNUSED: [(&str, &str); 3] = [
     ("patience", "--patience goes with test data, which a comparison has not; leave it out"),
+    ("evaluate_every", "a comparison measures the objective after each iteration; leave --evaluate-every out"),
     (
         "strategy",
         "--strategy is for the training command; here every system places edges its own way, and --cut is for gas",

@@ -192,7 +192,7 @@ fn secret(is_sent: bool) -> anyhow::Result<Option<String>> {
     }
     let text = match std::env::var_os(SECRET_FILE).filter(|_| !given(SECRET)) {
         Some(file) => std::fs::read_to_string(&file).with_context(|| file.display().to_string())?,
-        None => std::env::var(SECRET).map_err(|_| usage(format!("{SECRET} is not UTF-8")))?,
+        None => std::env::var(SECRET)?,
     };
     let text = text.trim_ascii_end();
     if text.is_empty() || text.contains('\n') {

@@ -68,7 +68,7 @@ impl Algorithm for ImplicitFactorization {
         form::<Alternating>
     }
 
-    fn tuned(_: &Feedback, _: &AlsOptions) -> Vec<String> {
+    fn tuned(_: &Feedback, _: &AlsOptions, _: &Settings) -> Vec<String> {
         vec!["block=16,32,64".to_owned()]
     }
 }

@@ -61,9 +61,15 @@ impl Algorithm for Regression {
         Ok(UpdatedOn::All)
     }
 
-    /// Blocks around their default.
-    fn tuned(samples: &Samples, options: &LinearOptions) -> Vec<String> {
-        let features = samples.values.num_vertices(Side::Right);
+    /// Blocks around their default; workers where there are no blocks unless they are asked for.
+    fn tuned(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Vec<String> {
+        let [number, features] = [Side::Left, Side::Right].map(|side| samples.values.num_vertices(side));
+        let is_newton = || is_newton(samples, options, settings).is_ok_and(|is_newton| is_newton);
+        if options.descends(number, settings) || is_newton() {
+            let fewer = std::iter::successors(Some(1), |workers| Some(2 * workers));
+            let workers = fewer.take_while(|&fewer| fewer < settings.workers).chain([settings.workers]);
+            return vec![format!("workers={}", workers.map(|number| number.to_string()).collect::<Vec<_>>().join(","))];
+        }
         let blocks = options.num_blocks(samples.values.num_edges(), features);
         let fewer = if blocks > 1 { format!("{},", blocks / 2) } else { String::new() };
         vec![format!("blocks={fewer}{blocks},{}", 2 * blocks), "delay=0,1,2".to_owned()]
@@ -152,7 +158,7 @@ fn by_size(
     options: LinearOptions,
     settings: Settings,
 ) -> Result<Box<dyn Form<Regression>>, Error> {
-    let is_newton = !options.has_blocks(&settings) && newton::suits(&samples, &options.path()[0])?;
+    let is_newton = is_newton(&samples, &options, &settings)?;
     let make: MakeForm<Regression> = match (options.multinomial && samples.num_models() > 1, is_newton) {
         (false, false) => form::<Fitter<StepSolver>>,
         (false, true) => form::<Fitter<NewtonSolver>>,
@@ -160,6 +166,10 @@ fn by_size(
         (true, true) => form::<Turns<Regression, NewtonSolver>>,
     };
     make(samples, options, settings)
+}
+
+fn is_newton(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<bool, Error> {
+    Ok(!options.has_blocks(settings) && newton::suits(samples, &options.path()[0])?)
 }
 
 impl<S: Solver> Trainer for Fitter<S> {
@@ -220,7 +230,11 @@ impl<S: Solver> Trainer for Fitter<S> {
             return Ok(None);
         }
         let (config, weights) = (*self.config(engine), S::weights(engine));
-        let loss = S::loss(engine);
+        let loss = match S::loss(engine) {
+            // Before samples have met the first weights.
+            f64::INFINITY => Certificate::new(&self.fit(samples, &weights), &config).map_err(reading)?.loss,
+            loss => loss,
+        };
         let penalized = &weights[..samples.features.len()];
         let objective = loss + config.penalty(penalized.iter().copied());
         let nonzeros = penalized.iter().filter(|w| **w != 0.0).count();

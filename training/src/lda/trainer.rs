@@ -108,7 +108,7 @@ impl Algorithm for TopicModels {
         Ok(UpdatedOn::New)
     }
 
-    fn tuned(_: &Documents, _: &TopicOptions) -> Vec<String> {
+    fn tuned(_: &Documents, _: &TopicOptions, _: &Settings) -> Vec<String> {
         ["sampler=dense,sparse", "work-per-clock=0.0625,0.25,1"].map(str::to_owned).to_vec()
     }
 

@@ -178,7 +178,7 @@ impl Algorithm for Factorization {
         Ok(())
     }
 
-    fn tuned(_: &Ratings, _: &FactorOptions) -> Vec<String> {
+    fn tuned(_: &Ratings, _: &FactorOptions, _: &Settings) -> Vec<String> {
         vec!["step=log:1e-5..1".to_owned()]
     }
 }

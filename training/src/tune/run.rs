@@ -43,7 +43,7 @@ pub fn tune<A: Algorithm>(
     let Job { data, origin, phases, options, run, settings, may_end, .. } = job;
     A::check_run(&data, &options, &run, true)?;
     let iterations = options.iterations();
-    let given = if tuning.tune.is_empty() { A::tuned(&data, &options) } else { tuning.tune.clone() };
+    let given = if tuning.tune.is_empty() { A::tuned(&data, &options, &settings) } else { tuning.tune.clone() };
     let space = space::<A>(&given, &options, &settings)?;
     let data = Arc::new(data);
     let options = laid_out::<A>(&data, options, &settings, &space)?;
