@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use megagrid_partition::strategy::{self, Strategy};
 use megagrid_partition::{EdgeList, EdgeSource, Side, windows};
+use megagrid_stages::simd::Level;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -94,6 +95,8 @@ pub const KEEPS_LEFT: &str = "bicut";
 pub struct Run {
     /// Threads that compute, in each process.
     pub workers: usize,
+    /// What hot loops are compiled for.
+    pub level: Level,
     /// Iterations at most.
     pub iterations: u64,
     /// Decides everything random.
@@ -187,6 +190,7 @@ impl Default for Run {
     fn default() -> Self {
         Self {
             workers: 1,
+            level: Level::detect(),
             iterations: 10,
             seed: 1,
             slack: 0,
@@ -333,7 +337,7 @@ pub(crate) fn train(mut trainer: impl Trainer, run: &Run, report: Report<'_>) ->
         let begin = Instant::now();
         let cost = trainer.iterate(iteration)?;
         let seconds = begin.elapsed().as_secs_f64();
-        let (objective, metrics) = trainer.measure()?;
+        let (objective, metrics) = run.level.run(|| trainer.measure())?;
         // Nobody begins the next iteration before all have measured this one.
         let (seconds, costs): (Vec<f64>, Vec<Cost>) = processes.gather((seconds, cost))?.into_iter().unzip();
         if !objective.is_finite() {

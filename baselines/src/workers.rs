@@ -1,12 +1,17 @@
 //! Threads that work side by side on one step, and where their time goes.
 
 use std::ops::{AddAssign, Range};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use megagrid_partition::EdgeList;
+use megagrid_partition::parallel::lock;
+use megagrid_stages::simd::Level;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, Run};
 
 /// Where a worker's time went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,38 +32,68 @@ impl AddAssign for Spent {
     }
 }
 
-/// Runs a step on all workers, one thread each, and returns what they return and their times: those who end first wait.
-pub(crate) fn step<W: Send, T: Send>(
-    workers: Vec<W>,
-    run: impl Fn(usize, W) -> T + Sync,
-) -> Result<(Vec<T>, Vec<Spent>), Error> {
-    let timed = |id: usize, worker: W| {
-        let begin = Instant::now();
-        (run(id, worker), begin.elapsed())
-    };
-    let begin = Instant::now();
-    let num_workers = workers.len();
-    let mut workers = workers.into_iter().enumerate();
-    let ended: Vec<Result<(T, Duration), usize>> = match (num_workers, workers.next()) {
-        (1, Some((id, worker))) => vec![Ok(timed(id, worker))],
-        (_, None) => Vec::new(),
-        (_, Some(first)) => std::thread::scope(|scope| {
-            let timed = &timed;
-            let others: Vec<_> = workers.map(|(id, worker)| (id, scope.spawn(move || timed(id, worker)))).collect();
-            let first = timed(first.0, first.1);
-            let mut all = vec![Ok(first)];
-            all.extend(others.into_iter().map(|(id, other)| other.join().map_err(|_| id)));
-            all
-        }),
-    };
-    let whole = begin.elapsed();
-    let (mut results, mut spent) = (Vec::with_capacity(num_workers), Vec::with_capacity(num_workers));
-    for part in ended {
-        let (result, compute) = part.map_err(Error::WorkerPanicked)?;
-        results.push(result);
-        spent.push(Spent { compute, wait: whole.saturating_sub(compute), sync: Duration::ZERO });
+/// The threads of a process's workers. They live as long as its job, so that a step does not begin with making them, and so that a worker is
+/// always on the same one, which may be bound to a part of the machine.
+pub(crate) struct Threads {
+    /// Nobody but whoever calls, of one worker.
+    pool: Option<ThreadPool>,
+    count: usize,
+    level: Level,
+}
+
+impl Threads {
+    /// Starts as many threads as there are workers, which may wait for each other in a step.
+    pub fn new(run: &Run) -> Result<Self, Error> {
+        let pool = ThreadPoolBuilder::new().num_threads(run.workers).thread_name(|worker| format!("worker-{worker}"));
+        let pool = (run.workers > 1).then(|| pool.build()).transpose();
+        let pool = pool.map_err(|error| Error::io("the threads of workers")(std::io::Error::other(error)))?;
+        Ok(Self { pool, count: run.workers, level: run.level })
     }
-    Ok((results, spent))
+
+    /// Returns how many workers there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Returns what hot loops are compiled for.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Runs a step on all workers, one thread each, and returns what they return and their times: those who end first wait.
+    pub fn step<W: Send, T: Send>(
+        &self,
+        workers: Vec<W>,
+        run: impl Fn(usize, W) -> T + Sync,
+    ) -> Result<(Vec<T>, Vec<Spent>), Error> {
+        // By pointer, so that a step is not compiled for each level: only row kernels that it calls outside of loops of a level are of this one.
+        let run: &(dyn Fn(usize, W) -> T + Sync) = &run;
+        let timed = |id: usize, worker: W| {
+            let begin = Instant::now();
+            (self.level.run(|| run(id, worker)), begin.elapsed())
+        };
+        let begin = Instant::now();
+        let ended: Vec<Result<(T, Duration), usize>> = match &self.pool {
+            None => workers.into_iter().enumerate().map(|(id, worker)| Ok(timed(id, worker))).collect(),
+            Some(pool) => {
+                let workers: Vec<_> = workers.into_iter().map(|worker| Mutex::new(Some(worker))).collect();
+                let ended = pool.broadcast(|thread| {
+                    let id = thread.index();
+                    let worker = lock(workers.get(id)?).take()?;
+                    Some(catch_unwind(AssertUnwindSafe(|| timed(id, worker))).map_err(|_| id))
+                });
+                ended.into_iter().flatten().collect()
+            }
+        };
+        let whole = begin.elapsed();
+        let (mut results, mut spent) = (Vec::with_capacity(self.count), Vec::with_capacity(self.count));
+        for part in ended {
+            let (result, compute) = part.map_err(Error::WorkerPanicked)?;
+            results.push(result);
+            spent.push(Spent { compute, wait: whole.saturating_sub(compute), sync: Duration::ZERO });
+        }
+        Ok((results, spent))
+    }
 }
 
 /// Returns, for vertices `0..len` and one more, how many edges those before it have; `ends` has the vertex of each edge.
@@ -116,7 +151,60 @@ pub(crate) fn deal<T: Copy>(list: &EdgeList<T>, workers: usize) -> Vec<(Range<us
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
+    use megagrid_stages::simd::{RowKernel, Vector, row_kernel};
+
     use super::*;
+
+    fn threads(workers: usize, level: Level) -> Threads {
+        Threads::new(&Run { workers, level, ..Run::default() }).unwrap()
+    }
+
+    #[test]
+    fn workers_that_wait_for_each_other_keep_their_threads() {
+        let (threads, all) = (threads(5, Level::detect()), Barrier::new(5));
+        let step = || {
+            let of = |id: usize, worker: usize| {
+                all.wait();
+                (id, worker, std::thread::current().id())
+            };
+            threads.step((10..15).collect(), of).unwrap().0
+        };
+        let first = step();
+        assert!((0..5).all(|id| (first[id].0, first[id].1) == (id, 10 + id)), "{first:?}");
+        (0..20).for_each(|_| assert_eq!(step(), first));
+    }
+
+    #[test]
+    fn a_worker_that_panics_ends_the_step_by_its_number() {
+        let of = |id, ()| assert_ne!(id, 1);
+        let found = threads(3, Level::detect()).step(vec![(); 3], of);
+        assert!(matches!(found, Err(Error::WorkerPanicked(1))), "{found:?}");
+    }
+
+    /// Tells by which vectors a row kernel runs.
+    struct Vectors;
+
+    impl RowKernel for Vectors {
+        type Output = &'static str;
+
+        #[inline(always)]
+        fn run<V: Vector>(self) -> &'static str {
+            std::any::type_name::<V>()
+        }
+    }
+
+    #[test]
+    fn row_kernels_are_of_the_level_of_the_run() {
+        for level in Level::available() {
+            let expected = level.run(|| row_kernel(Vectors));
+            for workers in [1, 2] {
+                let (found, _) = threads(workers, level).step(vec![(); workers], |_, ()| row_kernel(Vectors)).unwrap();
+                assert!(found.iter().all(|&found| found == expected), "{level}: {found:?}");
+            }
+        }
+    }
 
     #[test]
     fn parts_cover_all_and_weigh_the_same() {

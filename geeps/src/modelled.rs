@@ -241,8 +241,10 @@ impl<'p> Worker<'p> {
         if moved > 0 {
             let home = self.home(what);
             *self.written(home) = done;
-            if let Home::Table(table) = home {
-                self.logs[table] += updates;
+            if let (What::PreUpdate(rows), Home::Table(table)) = (what, home) {
+                // Updates of a row that is in the list several times are summed.
+                let list = &self.plan.trace.lists[rows.0];
+                self.logs[table] += crate::table::bytes(list.distinct * list.width);
             }
         }
         // Where there is room for many, they stay until it is needed. Tickets ascend.

@@ -13,13 +13,15 @@ pub(crate) fn add(to: &mut [f32], from: &[f32]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
 }
 
-/// Adds the rows of a batch to those of a table, one after the other within each segment: `[targets, starts, rows]`.
+/// Adds the sums of a batch's rows to rows of a table; those of a segment are summed one after the other: `[targets, starts, rows]`.
 pub(crate) fn scatter_add(from: &[f32], [targets, starts, rows]: [&[u32]; 3], table: &mut [f32], width: usize) {
+    let mut sum = vec![0.0; width];
     for (&target, bounds) in targets.iter().zip(starts.windows(2)) {
-        let to = &mut table[target as usize * width..][..width];
+        sum.fill(0.0);
         for &at in &rows[bounds[0] as usize..bounds[1] as usize] {
-            add(to, &from[at as usize * width..][..width]);
+            add(&mut sum, &from[at as usize * width..][..width]);
         }
+        add(&mut table[target as usize * width..][..width], &sum);
     }
 }
 

@@ -113,6 +113,17 @@ impl RowList {
         Self { table: id, rows: Rows::Listed(Arc::new(index)), batch, distinct, width: table.width }
     }
 
+    /// Returns the list of its different rows, ascending: what servers are told of.
+    pub fn different(&self) -> Self {
+        match &self.rows {
+            Rows::All => self.clone(),
+            Rows::Listed(index) => {
+                let rows = Rows::Listed(Arc::new(Index::new(index.targets().to_vec())));
+                Self { rows, batch: self.distinct, ..self.clone() }
+            }
+        }
+    }
+
     /// Returns the values of the application's buffer.
     pub fn len(&self) -> usize {
         self.batch * self.width
@@ -151,7 +162,21 @@ impl RowList {
         }
     }
 
-    /// Adds the rows of a batch to a whole table, in the order of the batch.
+    /// Returns the sums of a batch by row, in the order of the batch: those of the different rows, ascending.
+    pub fn sums_of(&self, batch: Vec<f32>) -> Vec<f32> {
+        match &self.rows {
+            Rows::All => batch,
+            Rows::Listed(index) => {
+                let [_, starts, order] = index.segments();
+                let targets: Vec<u32> = (0..self.distinct as u32).collect();
+                let mut sums = vec![0.0; self.distinct * self.width];
+                rows::scatter_add(&batch, [&targets, starts, order], &mut sums, self.width);
+                sums
+            }
+        }
+    }
+
+    /// Adds the sums of a batch by row, which are made in its order, to a whole table.
     pub fn add_to(&self, table: &mut [f32], batch: &[f32]) {
         match &self.rows {
             Rows::All => rows::add(table, batch),

@@ -10,14 +10,15 @@ use crate::processes::Processes;
 use crate::rows::Rows;
 use crate::server::{Element, Gather, Table};
 use crate::store::{Client, Store, Usage};
-use crate::workers;
-use crate::{Error, Finish};
+use crate::workers::Threads;
+use crate::{Error, Finish, Run};
 
 /// Clients of a parameter server, and what they used before the iteration at hand.
 pub(crate) struct Team<S: Store> {
     clients: Vec<S::Client>,
     pub store: S,
     pub processes: Processes,
+    pub threads: Threads,
     before: Usage,
     /// Clocks that all have ended.
     pub clocks: u64,
@@ -27,16 +28,12 @@ pub(crate) struct Team<S: Store> {
 }
 
 impl<S: Store> Team<S> {
-    pub fn new(mut store: S, processes: &Processes) -> Result<Self, Error> {
+    pub fn new(mut store: S, run: &Run) -> Result<Self, Error> {
         let clients = store.clients()?;
         let before = store.usage();
-        let (records_first, processes) = (store.gather() == Some(Gather::Real), processes.clone());
-        Ok(Self { clients, store, processes, before, clocks: 0, records_first, gather_seconds: 0.0 })
-    }
-
-    /// Says that iterations access other rows each, so that there is nothing to record.
-    pub fn without_pattern(self) -> Self {
-        Self { records_first: false, ..self }
+        let (records_first, processes) = (store.gather() == Some(Gather::Real), run.processes.clone());
+        let threads = Threads::new(run)?;
+        Ok(Self { clients, store, processes, threads, before, clocks: 0, records_first, gather_seconds: 0.0 })
     }
 
     /// Has workers make the accesses of an iteration before the first one, where the server gathers them so: a virtual iteration.
@@ -50,7 +47,7 @@ impl<S: Store> Team<S> {
         }
         let begin = Instant::now();
         let pairs = workers.iter_mut().zip(&mut self.clients).collect();
-        let (ended, _) = workers::step(pairs, |_, (worker, client): (&mut W, &mut S::Client)| {
+        let (ended, _) = self.threads.step(pairs, |_, (worker, client): (&mut W, &mut S::Client)| {
             client.start_gather(Gather::Virtual);
             accesses(worker, client)?;
             client.finish_gather()
@@ -80,7 +77,7 @@ impl<S: Store> Team<S> {
     ) -> Result<Cost, Error> {
         let pairs = workers.iter_mut().zip(&mut self.clients).collect();
         let records = self.records_first && self.clocks == 0;
-        let (ended, mut spent) = workers::step(pairs, |_, (worker, client): (&mut W, &mut S::Client)| {
+        let (ended, mut spent) = self.threads.step(pairs, |_, (worker, client): (&mut W, &mut S::Client)| {
             if records {
                 client.start_gather(Gather::Real);
             }

@@ -4,7 +4,8 @@ use megagrid_partition::{EdgeList, Side};
 
 use crate::workers::offsets;
 
-/// Edges grouped by one end, each with its other end and its data; in a group they are in the order of the list.
+/// Edges grouped by one end, each with its other end and its data; in a group they are in the order of the list: other ends ascend where it
+/// was made by [`list_by`](crate::job::list_by).
 pub(crate) struct Csr<E> {
     pub offsets: Vec<u64>,
     pub ends: Vec<u32>,

@@ -19,9 +19,9 @@ use serde::de::DeserializeOwned;
 use super::csr::Csr;
 use super::cut::{Cut, Sent};
 use crate::job::Cost;
-use crate::processes::{Processes, put, take};
-use crate::workers::{self, Spent};
-use crate::{Error, Finish};
+use crate::processes::{put, take};
+use crate::workers::{self, Spent, Threads};
+use crate::{Error, Finish, Run};
 
 /// A vertex program.
 pub trait VertexProgram: Sync {
@@ -113,7 +113,7 @@ pub struct Faithful<P: VertexProgram> {
     /// All replicas, left ones first.
     vertices: Vec<P::Vertex>,
     inbox: Inbox<P::Message>,
-    workers: usize,
+    threads: Threads,
 }
 
 impl<P: VertexProgram> Faithful<P> {
@@ -123,9 +123,9 @@ impl<P: VertexProgram> Faithful<P> {
         own: &EdgeList<T>,
         data: impl Fn(usize) -> P::Edge,
         vertices: Vec<P::Vertex>,
-        (workers, processes): (usize, &Processes),
+        run: &Run,
     ) -> Result<Self, Error> {
-        let cut = Cut::new(own, processes)?;
+        let cut = Cut::new(own, &run.processes)?;
         let list = &*cut.local(own);
         let first_right = if list.square { 0 } else { list.num_left };
         let edges = [(Csr::new(list, Side::Left, &data), first_right), (Csr::new(list, Side::Right, &data), 0)];
@@ -135,12 +135,17 @@ impl<P: VertexProgram> Faithful<P> {
         let vertices: Vec<P::Vertex> = here.map(|(_, vertex)| vertex).collect();
         let inbox = vertices.iter().map(|_| Mutex::new(None)).collect();
         let (is_square, num_left) = (list.square, list.num_left);
-        Ok(Self { edges, stored, is_square, num_left, vertices, inbox, workers, cut })
+        Ok(Self { edges, stored, is_square, num_left, vertices, inbox, threads: Threads::new(run)?, cut })
     }
 
     /// Returns which vertices are here.
     pub(crate) fn cut(&self) -> &Cut {
         &self.cut
+    }
+
+    /// Returns who works.
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.threads
     }
 
     /// Signals a vertex before a superstep, where its master is.
@@ -189,7 +194,7 @@ impl<P: VertexProgram> Faithful<P> {
     /// Gives mirrors of a run of vertices what their masters have.
     pub(crate) fn refresh(&mut self, vertices: Range<usize>) -> Result<Cost, Error> {
         let span = self.cut.span(vertices);
-        let mut cost = Cost::of(vec![Spent::default(); self.workers]);
+        let mut cost = Cost::of(vec![Spent::default(); self.threads.count()]);
         self.spread(span)?.add_to(&mut cost);
         Ok(cost)
     }
@@ -206,10 +211,10 @@ impl<P: VertexProgram> Faithful<P> {
     pub(crate) fn superstep(&mut self, program: &P) -> Result<Cost, Error> {
         let Received { active, messages, mut sent } = self.receive(program)?;
         let signalled = AtomicU64::new(0);
-        let parts = workers::parts(active.len(), self.workers, |at| at as u64);
+        let parts = workers::parts(active.len(), self.threads.count(), |at| at as u64);
         let shared = &*self;
         let signals = |worker| Signals { program, worker, inbox: &shared.inbox, sent: &signalled };
-        let (gathered, mut spent) = workers::step(parts.clone(), |worker, part| {
+        let (gathered, mut spent) = shared.threads.step(parts.clone(), |worker, part| {
             let signals = signals(worker);
             active[part].iter().map(|&id| shared.gather(program, id, &signals)).collect::<Vec<_>>()
         })?;
@@ -224,8 +229,9 @@ impl<P: VertexProgram> Faithful<P> {
         let applied = begin.elapsed();
         sent = sent.and(self.spread(active.iter().copied())?);
         let shared = &*self;
-        let parts = if P::SWEEPS { workers::parts(self.stored.len(), self.workers, |at| at as u64) } else { parts };
-        let (_, more) = workers::step(parts, |worker, part| {
+        let parts =
+            if P::SWEEPS { workers::parts(self.stored.len(), self.threads.count(), |at| at as u64) } else { parts };
+        let (_, more) = shared.threads.step(parts, |worker, part| {
             let signals = Signals { program, worker, inbox: &shared.inbox, sent: &signalled };
             if P::SWEEPS {
                 shared.sweep(part, &signals);

@@ -20,13 +20,12 @@ use std::ops::Range;
 use bytemuck::Pod;
 use megagrid_partition::{EdgeList, Side};
 use megagrid_stages::Additive;
-use megagrid_stages::simd::{Kernel, Level};
+use megagrid_stages::simd::Kernel;
 
 use crate::job::Cost;
-use crate::processes::Processes;
 use crate::rows::Rows;
-use crate::workers::{self, Spent};
-use crate::{Error, Finish};
+use crate::workers::{self, Spent, Threads};
+use crate::{Error, Finish, Run};
 use csr::Csr;
 use cut::{Cut, Sent, take_bytes};
 
@@ -42,8 +41,7 @@ pub struct Gas<I, E, S> {
     /// Rows of replicas.
     rows: Rows<I>,
     sums: Rows<S>,
-    workers: usize,
-    level: Level,
+    threads: Threads,
 }
 
 impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Sync> Gas<I, E, S> {
@@ -53,9 +51,9 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
         own: &EdgeList<T>,
         data: impl Fn(usize) -> E,
         widths: [usize; 2],
-        (workers, processes): (usize, &Processes),
+        run: &Run,
     ) -> Result<Self, Error> {
-        let cut = Cut::new(own, processes)?;
+        let cut = Cut::new(own, &run.processes)?;
         let list = &*cut.local(own);
         let (edges, others) = if list.square {
             (vec![Csr::new(list, Side::Right, data)], vec![0])
@@ -64,12 +62,17 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
             (Vec::from(sides), vec![list.num_left, 0])
         };
         let (rows, sums) = (Rows::zeros(cut.len(), widths[0]), Rows::zeros(cut.len(), widths[1]));
-        Ok(Self { cut, edges, others, rows, sums, workers, level: Level::detect() })
+        Ok(Self { cut, edges, others, rows, sums, threads: Threads::new(run)? })
     }
 
     /// Returns which vertices are here.
     pub(crate) fn cut(&self) -> &Cut {
         &self.cut
+    }
+
+    /// Returns who works.
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.threads
     }
 
     /// Returns the row of a vertex, if there is a replica of it here.
@@ -110,7 +113,7 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
         let active = &active.here(&self.cut);
         let len = active.len(self.rows.len());
         let (parts, mut spent) = self.gather(program, active, len)?;
-        let Self { cut, rows, sums, level, .. } = self;
+        let Self { cut, rows, sums, threads, .. } = self;
         let ids = (0..len).map(|at| active.get(at));
         let summed = cut.to_masters(
             ids.clone(),
@@ -134,8 +137,8 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
         let spans: Vec<Range<usize>> = parts.iter().map(span).collect();
         let widths = [rows.width(), sums.width()];
         let applying = rows.split_mut(&spans).into_iter().zip(sums.split_mut(&parts)).collect();
-        let (shared, level) = (&*cut, *level);
-        let (totals, more) = workers::step(applying, |worker, (rows, sums): (&mut [P::Item], &mut [P::Sum])| {
+        let (shared, level) = (&*cut, threads.level());
+        let (totals, more) = threads.step(applying, |worker, (rows, sums): (&mut [P::Item], &mut [P::Sum])| {
             let (part, first) = (parts[worker].clone(), spans[worker].start);
             level.run(ApplyRows { program, cut: shared, active, part, first, widths, rows, sums })
         })?;
@@ -158,18 +161,19 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
     where
         P: VertexProgram<Item = I, Edge = E, Sum = S>,
     {
-        let Self { edges, others, rows, sums, workers, level, .. } = self;
+        let Self { edges, others, rows, sums, threads, .. } = self;
+        let workers = threads.count();
         let parts = match active {
-            Active::All => workers::parts(len, *workers, |at| weight_before(edges, at)),
+            Active::All => workers::parts(len, workers, |at| weight_before(edges, at)),
             Active::Span(first, _) => {
                 let before = weight_before(edges, *first);
-                workers::parts(len, *workers, |at| weight_before(edges, first + at) - before)
+                workers::parts(len, workers, |at| weight_before(edges, first + at) - before)
             }
-            Active::These(_) => workers::parts(len, *workers, |at| at as u64),
+            Active::These(_) => workers::parts(len, workers, |at| at as u64),
         };
-        let (shared, level) = (&*rows, *level);
+        let (shared, level) = (&*rows, threads.level());
         let gathering = sums.split_mut(&parts).into_iter().zip(parts.iter().cloned()).collect();
-        let (_, spent) = workers::step(gathering, |_, (sums, part): (&mut [P::Sum], Range<usize>)| {
+        let (_, spent) = threads.step(gathering, |_, (sums, part): (&mut [P::Sum], Range<usize>)| {
             level.run(Gather { program, edges, others, rows: shared, active, part, sums });
         })?;
         Ok((parts, spent))
@@ -178,7 +182,7 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
     /// Gives mirrors of a run of vertices what their masters have.
     pub(crate) fn refresh(&mut self, vertices: Range<usize>) -> Result<Cost, Error> {
         let replicas = self.cut.span(vertices);
-        let mut cost = Cost::of(vec![Spent::default(); self.workers]);
+        let mut cost = Cost::of(vec![Spent::default(); self.threads.count()]);
         refresh(&self.cut, replicas, &mut self.rows)?.add_to(&mut cost);
         Ok(cost)
     }
@@ -198,7 +202,7 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
         let rights = &*rights;
         let runs: Vec<Range<usize>> = left.iter().map(|run| self.cut.span(run.clone())).collect();
         let workers = workers.into_iter().zip(workers::cut(lefts, width, &runs)).zip(copies).collect();
-        workers::step(workers, |_, ((worker, left), copy): ((W, &mut [I]), &mut Rows<I>)| {
+        self.threads.step(workers, |_, ((worker, left), copy): ((W, &mut [I]), &mut Rows<I>)| {
             copy.items_mut().copy_from_slice(rights);
             scatter(worker, left, copy)
         })
@@ -210,13 +214,13 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
         vertices: Range<usize>,
         change: impl Fn(&mut [I], &mut T) + Sync,
     ) -> Result<(Vec<T>, Vec<Spent>), Error> {
-        let Self { cut, rows, workers, .. } = self;
+        let Self { cut, rows, threads, .. } = self;
         let (width, replicas) = (rows.width(), cut.span(vertices));
-        let mut parts = workers::parts(replicas.len(), *workers, |at| at as u64);
+        let mut parts = workers::parts(replicas.len(), threads.count(), |at| at as u64);
         parts.iter_mut().for_each(|part| *part = replicas.start + part.start..replicas.start + part.end);
         let rows = rows.split_mut(&parts).into_iter().zip(parts.clone()).collect();
         let cut = &*cut;
-        workers::step(rows, |_, (rows, part): (&mut [I], Range<usize>)| {
+        threads.step(rows, |_, (rows, part): (&mut [I], Range<usize>)| {
             let mut total = T::default();
             let masters = part.zip(rows.chunks_exact_mut(width)).filter(|(replica, _)| cut.is_master(*replica));
             masters.for_each(|(_, row)| change(row, &mut total));
@@ -224,31 +228,29 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
         })
     }
 
-    /// Scatters over the edges of right vertices, which change the left ends of these, all of which are masters: each worker changes a run
-    /// of left vertices, and so looks at the edges of all. Returns the workers' totals and times.
+    /// Scatters over the edges of right vertices, whose other ends ascend, and which change these, all of which are masters: each worker
+    /// changes a run of left vertices. Returns the workers' totals and times.
     pub(crate) fn push<T: Default + Send>(
         &mut self,
         active: &[u32],
         push: impl Fn(&[I], &mut [I], E, &mut T) + Sync,
     ) -> Result<(Vec<T>, Vec<Spent>), Error> {
-        let Self { cut, edges, rows, workers, .. } = self;
+        let Self { cut, edges, rows, threads, .. } = self;
         let (num_left, width) = (edges[0].len(), rows.width());
-        let parts = workers::parts(num_left, *workers, |at| edges[0].offsets[at]);
+        let parts = workers::parts(num_left, threads.count(), |at| edges[0].offsets[at]);
         let (left, right) = rows.items_mut().split_at_mut(num_left * width);
         let active: Vec<usize> = active.iter().filter_map(|&id| cut.replica(id as usize)).collect();
         let (active, by_right, right) = (&active, &edges[1], &*right);
         let workers = parts.iter().cloned().zip(workers::cut(left, width, &parts)).collect();
-        workers::step(workers, |_, (part, rows): (Range<usize>, &mut [I])| {
+        threads.step(workers, |_, (part, rows): (Range<usize>, &mut [I])| {
             let mut total = T::default();
             for id in active.iter().map(|id| id - num_left) {
                 let from = &right[id * width..(id + 1) * width];
                 let (ends, data) = by_right.of(id);
-                for (&end, &edge) in ends.iter().zip(data) {
-                    let end = end as usize;
-                    if part.contains(&end) {
-                        let at = (end - part.start) * width;
-                        push(from, &mut rows[at..at + width], edge, &mut total);
-                    }
+                let mine = within(ends, &part);
+                for (&end, &edge) in ends[mine.clone()].iter().zip(&data[mine]) {
+                    let at = (end as usize - part.start) * width;
+                    push(from, &mut rows[at..at + width], edge, &mut total);
                 }
             }
             total
@@ -261,6 +263,13 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
         let memory_bytes = self.rows.bytes() + self.sums.bytes() + edges + own_bytes;
         Finish { memory_bytes, replication_factor: self.cut.replication_factor(), ..Finish::default() }
     }
+}
+
+/// Returns which of some ascending ends are in a run.
+fn within(ends: &[u32], run: &Range<usize>) -> Range<usize> {
+    debug_assert!(ends.is_sorted(), "ends of an edge source ascend");
+    let before = |bound: usize| ends.partition_point(|&end| (end as usize) < bound);
+    before(run.start)..before(run.end)
 }
 
 /// Gives mirrors among some replicas what their masters have.
@@ -355,5 +364,37 @@ impl<P: VertexProgram> Kernel for ApplyRows<'_, P> {
             }
         }
         total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_worker_finds_its_ends_of_a_vertex() {
+        let ends = [0, 3, 3, 4, 9];
+        let runs = [0..3, 3..4, 4..4, 4..10, 10..12];
+        let found = runs.map(|run| within(&ends, &run));
+        assert_eq!(found, [0..1, 1..3, 3..3, 3..5, 5..5]);
+    }
+
+    #[test]
+    fn a_push_goes_over_each_edge_once_on_any_number_of_workers() {
+        let (left, right) = (vec![0, 2, 4, 0, 1, 3, 4], vec![0, 0, 0, 1, 1, 1, 1]);
+        let list = EdgeList { num_left: 5, num_right: 2, square: false, left, right, data: vec![(); 7] };
+        for workers in 1..5 {
+            let run = Run { workers, ..Run::default() };
+            let mut gas = Gas::<f32, f32, f32>::new(&list, |edge| edge as f32, [1, 1], &run).unwrap();
+            gas.row_mut(6).unwrap()[0] = 10.0;
+            let count = |from: &[f32], to: &mut [f32], edge, edges: &mut u32| {
+                to[0] += from[0] + edge;
+                *edges += 1;
+            };
+            let (edges, _) = gas.push(&[5, 6], count).unwrap();
+            assert_eq!(edges.iter().sum::<u32>(), 7, "{workers} workers");
+            let rows: Vec<f32> = (0..5).map(|vertex| gas.row(vertex).unwrap()[0]).collect();
+            assert_eq!(rows, [13.0, 14.0, 1.0, 15.0, 18.0], "{workers} workers");
+        }
     }
 }

@@ -73,6 +73,8 @@ pub struct Statistics {
     pub updates: u64,
     /// Reads and updates that the thread cache served.
     pub thread_cache_hits: u64,
+    /// Bytes of rows in threads' caches, with the updates of these.
+    pub thread_cache_bytes: u64,
     /// Accesses to rows that were not reported, after accesses were gathered.
     pub unreported: u64,
     /// Locks of shared rows, taken by worker threads.
@@ -123,6 +125,7 @@ impl Statistics {
         self.reads += other.reads;
         self.updates += other.updates;
         self.thread_cache_hits += other.thread_cache_hits;
+        self.thread_cache_bytes += other.thread_cache_bytes;
         self.unreported += other.unreported;
         self.row_locks += other.row_locks;
         self.contended_row_locks += other.contended_row_locks;

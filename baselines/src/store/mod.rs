@@ -17,6 +17,11 @@ use crate::server::{Element, Gather, Table};
 pub trait Client: Send {
     fn read<T: Element>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error>;
 
+    /// Says which rows are read next, in this clock: a system that fetches rows may ask for all of them at once. Does not wait.
+    fn refresh<T: Element>(&mut self, _: Table<T>, _: &[u32]) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Updates a row; numbers are added.
     fn update<T: Element>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error>;
 

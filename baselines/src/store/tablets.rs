@@ -19,6 +19,8 @@ pub struct Tablets {
     num_rows: usize,
     options: Options,
     gather: Option<Gather>,
+    /// Whether rows that workers name are requested before they are read.
+    refreshes: bool,
     processes: Processes,
     /// The client first, so that it ends before the servers.
     running: Option<(server::Client, Vec<TabletServer>)>,
@@ -42,7 +44,15 @@ impl Tablets {
             // Section 4.5: half as many as threads.
             options.partitions = (run.workers / 2).max(1);
         }
-        Ok(Self { gather, ..Self::with(options, &run.processes) })
+        let refreshes = options.prefetch != Prefetch::Off;
+        Ok(Self { gather, refreshes, ..Self::with(options, &run.processes) })
+    }
+
+    /// Says that each clock accesses other rows than the one before, and other ones in each iteration: there is nothing to record, and
+    /// rows are requested before they are read only where workers name them.
+    pub fn without_pattern(mut self) -> Self {
+        (self.options.prefetch, self.gather) = (Prefetch::Off, None);
+        self
     }
 
     /// Makes a server without tables, whose clients have these options, but for their numbers, which processes decide, and gather nothing.
@@ -50,7 +60,7 @@ impl Tablets {
         let (client, clients) = (processes.number(), processes.count());
         let options = Options { client, clients, own_server: client, ..options };
         let (tables, row_bytes, processes) = (Tables::new(), Vec::new(), processes.clone());
-        Self { tables, row_bytes, num_rows: 0, options, gather: None, processes, running: None }
+        Self { tables, row_bytes, num_rows: 0, options, gather: None, refreshes: false, processes, running: None }
     }
 
     /// Starts servers and client, once all tables are there. All processes do so together.
@@ -103,11 +113,11 @@ impl Store for Tablets {
     }
 
     fn clients(&mut self) -> Result<Vec<Access>, Error> {
-        let slack = self.options.slack;
+        let (slack, refreshes) = (self.options.slack, self.refreshes);
         let client = self.running()?;
         // Then the first values of all processes are there.
         client.barrier()?;
-        Ok(client.workers().into_iter().map(|worker| Access { worker, slack }).collect())
+        Ok(client.workers().into_iter().map(|worker| Access { worker, slack, refreshes }).collect())
     }
 
     fn all<T: Element>(&self, table: Table<T>, rows: usize, clocks: u64) -> Result<Rows<T>, Error> {
@@ -135,8 +145,10 @@ impl Store for Tablets {
         Usage {
             sent_bytes: sent_bytes + received_bytes - if is_only { 0 } else { of_client.own_server_bytes },
             messages: sent_messages + received_messages - if is_only { 0 } else { of_client.own_server_messages },
-            // Rows at the server, which has a part of them, in the process's cache, and in its log.
-            memory_bytes: rows / self.processes.count() as u64 + (2.0 * cached * rows as f64) as u64,
+            // Rows at the server, which has a part of them, in the process's cache, in its log, and in threads' caches.
+            memory_bytes: rows / self.processes.count() as u64
+                + (2.0 * cached * rows as f64) as u64
+                + of_client.thread_cache_bytes,
             staleness: staleness.into_iter().enumerate().map(|(behind, reads)| (-1 - behind as i64, reads)).collect(),
         }
     }
@@ -145,6 +157,7 @@ impl Store for Tablets {
 pub struct Access {
     worker: Worker,
     slack: u32,
+    refreshes: bool,
 }
 
 impl Client for Access {
@@ -152,6 +165,10 @@ impl Client for Access {
     fn read<T: Element>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
         into.copy_from_slice(self.worker.read(table, row as u32, self.slack)?);
         Ok(())
+    }
+
+    fn refresh<T: Element>(&mut self, table: Table<T>, rows: &[u32]) -> Result<(), Error> {
+        if self.refreshes { self.worker.refresh_rows(table, rows, self.slack) } else { Ok(()) }
     }
 
     #[inline]
@@ -204,5 +221,29 @@ mod tests {
                 assert_eq!(reader.join().unwrap().unwrap(), 12.0, "{system}");
             });
         }
+    }
+
+    #[test]
+    fn rows_in_the_caches_of_threads_are_counted() {
+        let memory_bytes = |system| {
+            let mut store = Tablets::new(system, &Run::default()).unwrap();
+            let table = store.table::<f64>(10, 3);
+            let [access] = &mut store.clients().unwrap()[..] else { panic!("one") };
+            access.start_gather(Gather::Virtual);
+            let iterate = |access: &mut Access| {
+                // Often enough that it is worth a place in the cache.
+                for row in (0..10).flat_map(|row| [row; 10]) {
+                    access.read(table, row, &mut [0.0; 3]).unwrap();
+                    access.update(table, row, &[1.0; 3]).unwrap();
+                }
+                access.clock().unwrap();
+            };
+            iterate(access);
+            access.finish_gather().unwrap();
+            iterate(access);
+            store.usage().memory_bytes
+        };
+        // Of each row two words, values and updates.
+        assert_eq!(memory_bytes(System::IterStore), memory_bytes(System::LazyTable) + 10 * (16 + 2 * 24));
     }
 }

@@ -1,5 +1,6 @@
 //! The baselines' tests.
 
+mod blocks;
 mod checkpoints;
 mod lines;
 mod processes;

@@ -18,7 +18,8 @@ use crate::interrupt;
 use crate::together::Together;
 
 /// Runs a job on a baseline, with other processes if there are some, and writes its record. What is done before the first iteration,
-/// accesses recorded say, counts as plan. The job decides its workers, iterations, seed and slack, `how` the rest.
+/// accesses recorded say, counts as plan. The job decides its workers, vector level,
+/// iterations, seed and slack, `how` the rest.
 pub fn run<A: Comparable>(
     system: System,
     job: Job<A>,
@@ -37,8 +38,8 @@ pub fn run<A: Comparable>(
     };
     let mut record = Record::begin(A::NAME, config, job.data.sizes(), machine, job.phases, 0);
     let iterations = megagrid_training::Options::iterations(&job.options);
-    let (seed, slack) = (job.settings.seed, job.settings.slack.unwrap_or(0));
-    let how = Run { workers, iterations, seed, slack, processes, ..how };
+    let (seed, slack, level) = (job.settings.seed, job.settings.slack.unwrap_or(0), job.settings.level);
+    let how = Run { workers, level, iterations, seed, slack, processes, ..how };
     let Laid { updates, run } = A::lay_out(job)?;
     interrupt::iterations_begin();
     let mut clock = Instant::now();

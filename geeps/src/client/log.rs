@@ -3,7 +3,7 @@
 use crate::servers::{Consistency, Division};
 use crate::table::RowsId;
 
-/// A worker's updates of some rows, in the order of their list.
+/// Sums of a worker's updates of the different rows of a list.
 #[derive(Debug)]
 struct Logged {
     rows: RowsId,

@@ -50,7 +50,7 @@ fn post(shared: &Shared, ticket: u64, access: usize, range: DeviceRange, save: b
     Ok(())
 }
 
-/// Adds updates to the pinned table, if it is, and to the log of the clock.
+/// Adds updates to the pinned table, if it is, and their sums by row to the log of the clock: what is sent of a row is sent once.
 fn update(shared: &Shared, rows: RowsId, from: DeviceRange) -> Result<(), Error> {
     let list = &shared.plan.trace.lists[rows.0];
     if let Some(table) = shared.tables[list.table.0] {
@@ -64,6 +64,6 @@ fn update(shared: &Shared, rows: RowsId, from: DeviceRange) -> Result<(), Error>
     }
     let values = shared.device.download(from)?;
     shared.hub.count(Moves { updates: bytes(values.len()), ..Moves::default() });
-    shared.log(list.table).push(rows, values);
+    shared.log(list.table).push(rows, list.sums_of(values));
     Ok(())
 }

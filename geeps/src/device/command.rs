@@ -51,7 +51,7 @@ pub enum Command {
     Gather { table: DeviceRange, keys: DeviceRange, to: DeviceRange, width: usize },
     /// `table[keys[i]] = from[i]`, row by row; keys are different.
     Put { from: DeviceRange, keys: DeviceRange, table: DeviceRange, width: usize },
-    /// `table[targets[s]] += from[i]` for the rows i of each segment s, one after the other.
+    /// `table[targets[s]] += Σ from[i]` for the rows i of each segment s, summed one after the other.
     ScatterAdd { from: DeviceRange, segments: Segments, table: DeviceRange, width: usize },
     /// `y += alpha · x`.
     Axpy { alpha: f32, x: DeviceRange, y: DeviceRange },

@@ -212,13 +212,13 @@ impl Servers {
         self.inboxes.wake();
     }
 
-    /// Divides the lists of a worker, and tells other servers which of their rows are in them.
+    /// Divides the different rows of a worker's lists, and tells other servers which of theirs are among them.
     ///
     /// # Errors
     /// A process that is lost.
     pub(crate) fn declare(&self, worker: usize, lists: &[RowList]) -> Result<Vec<Division>, Error> {
         let divide = |(number, list): (usize, &RowList)| {
-            let division = Division::new(list, self.tables.get(list.table), self.processes);
+            let division = Division::new(&list.different(), self.tables.get(list.table), self.processes);
             for part in division.parts() {
                 let keys = part.list.index().map_or(&[][..], |index| index.keys());
                 let table = part.list.table.0 as u64;

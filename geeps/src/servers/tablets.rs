@@ -36,7 +36,7 @@ impl Consistency {
     }
 }
 
-/// Some rows' updates, in the order of a batch.
+/// Updates of different rows, ascending: sums of what a worker's batch has of each.
 #[derive(Clone, Debug)]
 pub(super) struct Update {
     pub list: RowList,

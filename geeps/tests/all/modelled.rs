@@ -102,9 +102,10 @@ fn a_layer_takes_its_input_and_its_products() {
     }
 }
 
-/// Two machines, and time only on the network between them: half of the rows that a worker reads come from the other one.
+/// Two machines, and time only on the network between them: half of the rows that a worker reads, and of those that it updates, are on
+/// the other one. What a clock sends has to be there before the next one reads.
 #[test]
-fn a_row_that_is_read_several_times_is_sent_once() {
+fn a_row_that_is_there_several_times_is_sent_once() {
     let sent = |keys: Vec<u32>| {
         let (mut tables, width) = (Tables::default(), 128);
         let table = tables.add("rows", 64, width);
@@ -113,15 +114,20 @@ fn a_row_that_is_read_several_times_is_sent_once() {
         let rows = session.rows(table, keys).expect("keys of the table");
         let read = session.read(rows).expect("declared");
         session.post_read(read).expect("held");
+        let update = session.pre_update(rows).expect("declared");
+        session.update(update).expect("held");
         session.table_clock(table).expect("a table");
         let trace = session.finish().expect("all was posted");
         let least = Plan::least_budget(&trace);
         let plan = Plan::new(trace, least, 0).expect("it is enough");
-        assert_eq!(plan.moves(0).read, 4 * len as u64, "all of the batch is copied to the device");
+        let Moves { read, updates, .. } = plan.moves(0);
+        assert_eq!([read, updates], [4 * len as u64; 2], "all of the batch is copied to the device, and from it");
         let machine = Machine { operations: 1e30, memory: 1e30, copy: 1e30, network: 1.0, latency: 0.0 };
-        iterations(&plan, &machine, &Setting { workers: 2, ..BSP }, 1)[0].seconds / (0.5 * 4.0 * width as f64)
+        let times = iterations(&plan, &machine, &Setting { workers: 2, ..BSP }, 2);
+        [0, 1].map(|iteration: usize| times[iteration].seconds / (0.5 * 4.0 * width as f64))
     };
     for (keys, distinct) in [(vec![3, 1, 40, 0], 4.0), (vec![3, 1, 3, 3], 2.0), (vec![7; 4], 1.0)] {
-        assert!((sent(keys.clone()) - distinct).abs() < 1e-9, "{keys:?}");
+        let [read, both] = sent(keys.clone());
+        assert!((read - distinct).abs() < 1e-9 && (both - 2.0 * distinct).abs() < 1e-9, "{keys:?}: {read}, {both}");
     }
 }

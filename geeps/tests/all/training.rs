@@ -1,12 +1,13 @@
 //! The same bits whatever is pinned, fetched ahead and repeated; bytes as planned.
 
 use megagrid_geeps::apps::Application;
+use megagrid_geeps::apps::factorization::{self, Factorization};
 use megagrid_geeps::apps::network::{self, Network, Optimizer};
 use megagrid_geeps::memory::{Moves, Plan};
 use megagrid_geeps::run::{Run, record};
 use megagrid_geeps::{Consistency, Error};
 
-use crate::data::{Make, RUN, bits, factorization, network, on_cpu, samples, trained, try_train_on};
+use crate::data::{self, Make, RUN, bits, network, on_cpu, ratings, samples, trained, try_train_on};
 
 /// Budgets from the least of all workers to what pins everything.
 pub fn budgets(application: &impl Application, workers: usize) -> Vec<u64> {
@@ -47,8 +48,20 @@ fn local_data_that_last_are_the_same_at_any_budget() {
 
 #[test]
 fn factors_are_the_same_at_any_budget() {
-    any_budget_gives_the_same_bits(&factorization(1), 1);
-    any_budget_gives_the_same_bits(&factorization(3), 3);
+    any_budget_gives_the_same_bits(&data::factorization(1), 1);
+    any_budget_gives_the_same_bits(&data::factorization(3), 3);
+}
+
+/// A worker that has all ratings in one batch reads each row once an epoch, and sends its updates summed.
+#[test]
+fn servers_are_sent_a_row_of_a_batch_once() {
+    let settings = factorization::Settings { dims: 5, workers: 1, batch: 1 << 20, step: 0.05, lambda: 0.01, seed: 2 };
+    let factorization = Factorization::new(ratings(), settings).expect("settings are in range");
+    for budget in budgets(&factorization, 1) {
+        let (_, epochs) = trained(&factorization, Run { budget, ..RUN });
+        let sent: u64 = epochs.iter().map(|epoch| epoch.sent_bytes).sum();
+        assert_eq!(sent, RUN.epochs * 2 * 4 * 5 * (30 + 20), "budget {budget}");
+    }
 }
 
 /// Trains at several budgets, and holds what moves and what is taken to the plans.
@@ -82,7 +95,7 @@ fn bytes_that_move_are_those_of_the_plan() {
     bytes_are_as_planned(on_cpu, &network(1, Optimizer::Sgd), 1);
     bytes_are_as_planned(on_cpu, &network(3, Optimizer::AdaGrad), 3);
     bytes_are_as_planned(on_cpu, &network(2, Optimizer::Momentum { momentum: 0.9 }), 2);
-    bytes_are_as_planned(on_cpu, &factorization(2), 2);
+    bytes_are_as_planned(on_cpu, &data::factorization(2), 2);
 }
 
 #[test]
@@ -131,7 +144,7 @@ fn training_learns() {
         let (_, epochs) = trained(&network(2, Optimizer::Sgd), run);
         let accuracy = epochs[39].measured.metrics["accuracy"];
         assert!(accuracy > 0.9, "{consistency:?}: {accuracy}");
-        let (_, epochs) = trained(&factorization(2), Run { epochs: 200, ..run });
+        let (_, epochs) = trained(&data::factorization(2), Run { epochs: 200, ..run });
         let rmse = epochs[199].measured.metrics["train_rmse"];
         assert!(rmse < 0.1, "{consistency:?}: {rmse}");
     }

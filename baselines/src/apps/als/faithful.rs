@@ -98,7 +98,7 @@ impl<'j> Trainer<'j> {
         let mut vertices = vec![vec![0.0; items.width()]; feedback.num_left];
         vertices.extend((0..items.len()).map(factor));
         let own = edges_here(feedback, &*run.strategy(System::GasFaithful)?, &run.processes);
-        let mut gas = Faithful::new(&own, |edge| own.data[edge], vertices, (run.workers, &run.processes))?;
+        let mut gas = Faithful::new(&own, |edge| own.data[edge], vertices, run)?;
         (0..feedback.num_left).for_each(|user| gas.signal(user, ()));
         let rhos = [Side::Left, Side::Right].map(|side| job.rhos(side)).concat();
         Ok(Self { job: *job, gas, program: Solve { config, rhos, gramian } })

@@ -121,7 +121,7 @@ impl<'j> Trainer<'j> {
         let (width, block) = (row_width(config.dims), config.block_width());
         let own = edges_here(feedback, &*run.strategy(System::Gas)?, &run.processes);
         let widths = [width, block * block + block];
-        let mut gas = Gas::new(&own, |edge| own.data[edge], widths, (run.workers, &run.processes))?;
+        let mut gas = Gas::new(&own, |edge| own.data[edge], widths, run)?;
         let (items, gramian) = job.first(run.seed);
         for item in 0..items.len() {
             if let Some(row) = gas.row_mut(feedback.num_left + item) {

@@ -174,9 +174,8 @@ impl<'j, S: Store> Trainer<'j, S> {
         };
         let mut workers: Vec<Worker> = crew.pick(own).map(worker).collect();
         let shared = Shared { config, tables, edges, rhos: sides.map(|side| job.rhos(side)) };
-        let team = Team::new(store, &run.processes)?
-            .rehearse(&mut workers, |worker, client| worker.accesses(&shared, client))?;
-        Ok(Self { job: *job, shared, team, workers, level: Level::detect() })
+        let team = Team::new(store, run)?.rehearse(&mut workers, |worker, client| worker.accesses(&shared, client))?;
+        Ok(Self { job: *job, shared, team, workers, level: run.level })
     }
 }
 

@@ -105,7 +105,7 @@ impl<'j> Trainer<'j> {
             (vertex.region, vertex.weight) = (data.regions[feature], data.weights[feature]);
         }
         let own = edges_here(&data.values, &*run.strategy(System::GasFaithful)?, &run.processes);
-        let gas = Faithful::new(&own, |edge| own.data[edge], vertices, (run.workers, &run.processes))?;
+        let gas = Faithful::new(&own, |edge| own.data[edge], vertices, run)?;
         drop(own);
         let state = data.job.config.state();
         Ok(Self { data, gas, program: Descend { num_samples, state, total: Mutex::default(), leaps: false } })

@@ -127,8 +127,7 @@ impl<'j> Trainer<'j> {
     pub fn new(data: Data<'j>, run: &Run) -> Result<Self, Error> {
         let strategy = BiCut { favourite: Some(Side::Left), seed: run.seed };
         let own = edges_here(&data.values, &strategy, &run.processes);
-        let mut gas =
-            Gas::<Vertex, f32, Derivatives>::new(&own, |edge| own.data[edge], [1, 1], (run.workers, &run.processes))?;
+        let mut gas = Gas::<Vertex, f32, Derivatives>::new(&own, |edge| own.data[edge], [1, 1], run)?;
         for (sample, &margin) in data.margins.iter().enumerate() {
             if let Some([vertex]) = gas.row_mut(sample) {
                 (vertex.margin, vertex.parabola) = (margin, margin.parabola());

@@ -32,6 +32,6 @@ pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Resu
         System::Gas => train(gas::Trainer::new(data, run)?, run, report),
         System::GasFaithful => train(faithful::Trainer::new(data, run)?, run, report),
         System::PsNaive => train(server::Trainer::new(data, Naive::new(run)?, run)?, run, report),
-        _ => train(server::Trainer::new(data, Tablets::new(system, run)?, run)?, run, report),
+        _ => train(server::Trainer::new(data, Tablets::new(system, run)?.without_pattern(), run)?, run, report),
     }
 }

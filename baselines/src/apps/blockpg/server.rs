@@ -50,9 +50,9 @@ fn context<'c>(worker: &'c mut Totals, global: &'c State) -> Context<'c, BlockPg
 
 impl Worker {
     /// Returns the own features among those of a block.
-    fn own<'f>(&self, features: &'f [u32]) -> impl Iterator<Item = usize> + use<'f> {
+    fn own<'f>(&self, features: &'f [u32]) -> impl Iterator<Item = u32> + use<'f> {
         let (first, workers) = (self.first, self.workers);
-        features.iter().map(|&feature| feature as usize).filter(move |feature| feature % workers == first)
+        features.iter().copied().filter(move |&feature| feature as usize % workers == first)
     }
 
     /// Sums the derivatives of a block's features over own samples.
@@ -78,12 +78,17 @@ impl Worker {
         (state, to, sums): (&State, Tables, bool),
         client: &mut impl Client,
     ) -> Result<(), Error> {
-        for feature in self.own(features) {
+        let is_active = |&feature: &u32| {
+            let feature = Read { sync: &self.weights[feature as usize], mirror: &0.0 };
+            runs(stage, feature, &context(&mut Totals::default(), state))
+        };
+        let active: Vec<u32> = self.own(features).filter(is_active).collect();
+        if sums {
+            client.refresh(to.derivatives, &active)?;
+        }
+        for feature in active.into_iter().map(|feature| feature as usize) {
             let mut weight = self.weights[feature];
             let cx = &mut context(&mut self.total, state);
-            if !runs(stage, Read { sync: &weight, mirror: &0.0 }, cx) {
-                continue;
-            }
             let mut delta = [0.0; 2];
             if sums {
                 client.read(to.derivatives, feature, &mut delta)?;
@@ -104,6 +109,7 @@ impl Worker {
 
     /// Reads features' weights, and tells own samples how they changed.
     fn shift(&mut self, features: &[u32], state: &State, from: Tables, client: &mut impl Client) -> Result<(), Error> {
+        client.refresh(from.weights, features)?;
         for &feature in features {
             let (feature, mut row) = (feature as usize, [0.0; 2]);
             client.read(from.weights, feature, &mut row)?;
@@ -166,7 +172,7 @@ impl<'j, S: Store> Trainer<'j, S> {
         };
         let workers = crew.pick(split(&data.values, crew.all)).map(of).collect();
         let state = data.job.config.state();
-        Ok(Self { data, tables, team: Team::new(store, &run.processes)?.without_pattern(), workers, state })
+        Ok(Self { data, tables, team: Team::new(store, run)?, workers, state })
     }
 
     /// Lets all workers do something, which takes some clocks, side by side.

@@ -11,7 +11,7 @@ use super::corpus::{Corpus, draw, end_iteration};
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
-use crate::{Error, Finish};
+use crate::{Error, Finish, Run};
 
 struct Draw {
     sample: Sample,
@@ -65,10 +65,10 @@ pub struct Trainer {
 
 impl Trainer {
     /// Takes a corpus, of which each process has documents with all their edges.
-    pub fn new(corpus: Corpus) -> Result<Self, Error> {
-        let (width, workers) = (row_width(corpus.config.num_topics), corpus.parts.len());
+    pub fn new(corpus: Corpus, run: &Run) -> Result<Self, Error> {
+        let (width, workers) = (row_width(corpus.config.num_topics), run.workers);
         let vertices = (0..corpus.edges.num_left + corpus.num_words()).map(|_| Mutex::new(vec![0.0; width])).collect();
-        let gas = Faithful::new(&corpus.edges, |edge| edge as u32, vertices, (workers, &corpus.processes))?;
+        let gas = Faithful::new(&corpus.edges, |edge| edge as u32, vertices, run)?;
         let tokens = corpus.edges.data.iter().map(|&count| Mutex::new(vec![UNASSIGNED; count as usize])).collect();
         let program = Draw {
             sample: corpus.sample(),

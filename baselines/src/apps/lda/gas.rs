@@ -12,7 +12,7 @@ use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::workers;
-use crate::{Error, Finish};
+use crate::{Error, Finish, Run};
 
 struct Count<'c> {
     topics: &'c [u16],
@@ -82,9 +82,9 @@ pub struct Trainer {
 
 impl Trainer {
     /// Takes a corpus, of which each process has documents with all their edges.
-    pub fn new(mut corpus: Corpus) -> Result<Self, Error> {
-        let (width, workers) = (row_width(corpus.config.num_topics), corpus.parts.len());
-        let gas = Gas::new(&corpus.edges, |edge| edge as u32, [width, width], (workers, &corpus.processes))?;
+    pub fn new(mut corpus: Corpus, run: &Run) -> Result<Self, Error> {
+        let (width, workers) = (row_width(corpus.config.num_topics), run.workers);
+        let gas = Gas::new(&corpus.edges, |edge| edge as u32, [width, width], run)?;
         let copies = Rows::zeros(gas.cut().len() - gas.cut().num_left(), width);
         if let Cow::Owned(local) = gas.cut().local(&corpus.edges) {
             (corpus.edges.left, corpus.edges.right) = (local.left, local.right);
@@ -96,7 +96,7 @@ impl Trainer {
             copies: vec![copies; workers],
             contexts: (0..workers).map(|_| Worker::default()).collect(),
             topics: corpus.topics(),
-            level: Level::detect(),
+            level: run.level,
             corpus,
         })
     }

@@ -37,9 +37,9 @@ pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Resu
     let corpus = Corpus::new(job, run);
     corpus.tokens.check(Sampler::Dense, job.config.num_topics)?;
     match system {
-        System::Gas => train(gas::Trainer::new(corpus)?, run, report),
-        System::GasFaithful => train(faithful::Trainer::new(corpus)?, run, report),
-        System::PsNaive => train(server::Trainer::new(corpus, Naive::new(run)?)?, run, report),
-        _ => train(server::Trainer::new(corpus, Tablets::new(system, run)?)?, run, report),
+        System::Gas => train(gas::Trainer::new(corpus, run)?, run, report),
+        System::GasFaithful => train(faithful::Trainer::new(corpus, run)?, run, report),
+        System::PsNaive => train(server::Trainer::new(corpus, run, Naive::new(run)?)?, run, report),
+        _ => train(server::Trainer::new(corpus, run, Tablets::new(system, run)?)?, run, report),
     }
 }

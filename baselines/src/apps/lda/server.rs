@@ -12,7 +12,7 @@ use crate::rows::Rows;
 use crate::server::Table;
 use crate::store::{Client, Store};
 use crate::workers;
-use crate::{Error, Finish};
+use crate::{Error, Finish, Run};
 
 #[derive(Clone, Copy)]
 struct Tables {
@@ -107,7 +107,7 @@ pub struct Trainer<S: Store> {
 }
 
 impl<S: Store> Trainer<S> {
-    pub fn new(corpus: Corpus, mut store: S) -> Result<Self, Error> {
+    pub fn new(corpus: Corpus, run: &Run, mut store: S) -> Result<Self, Error> {
         let width = row_width(corpus.config.num_topics);
         let tables =
             Tables { words: store.table(corpus.num_words(), width), totals: store.table(1, corpus.config.num_topics) };
@@ -123,9 +123,9 @@ impl<S: Store> Trainer<S> {
         };
         let mut workers: Vec<Worker> = (0..corpus.parts.len()).map(worker).collect();
         store.set(tables.totals, 0, &vec![0; corpus.config.num_topics])?;
-        let team = Team::new(store, &corpus.processes)?
-            .rehearse(&mut workers, |worker, client| worker.accesses(&corpus, tables, client))?;
-        Ok(Self { sample: corpus.sample(), corpus, tables, team, workers, level: Level::detect() })
+        let team =
+            Team::new(store, run)?.rehearse(&mut workers, |worker, client| worker.accesses(&corpus, tables, client))?;
+        Ok(Self { sample: corpus.sample(), corpus, tables, team, workers, level: run.level })
     }
 }
 

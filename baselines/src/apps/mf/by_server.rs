@@ -103,8 +103,7 @@ impl<'j, S: Store> Trainer<'j, S> {
         let [users, first_items] = first;
         store.set(items, 0, first_items.items())?;
         let mut workers: Vec<Worker> = deal(job, &run.crew(), &users).map(|(_, dealt)| Worker::new(dealt)).collect();
-        let team = Team::new(store, &run.processes)?
-            .rehearse(&mut workers, |worker, client| worker.accesses(items, client))?;
+        let team = Team::new(store, run)?.rehearse(&mut workers, |worker, client| worker.accesses(items, client))?;
         Ok(Self { job: *job, items, team, workers })
     }
 
@@ -139,7 +138,7 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
         let rows: Vec<&[AdaRevision]> = rows.collect();
         let users = values(rows.into_iter(), config.row_dims());
         let user = |user: usize| users.row(user - own.start);
-        self.job.measure((&self.team.processes, own.clone()), user, |item| items.row(item))
+        self.job.measure((&self.team.processes, own.clone(), self.team.threads.level()), user, |item| items.row(item))
     }
 
     fn finish(&self) -> Finish {

@@ -107,7 +107,7 @@ impl<'j> Trainer<'j> {
             vertices.push(Vertex { factor: row.into_iter().map(f64::from).collect(), squares: 0.0 });
         });
         let own = edges_here(ratings, &*run.strategy(System::GasFaithful)?, &run.processes);
-        let mut gas = Faithful::new(&own, |edge| own.data[edge], vertices, (run.workers, &run.processes))?;
+        let mut gas = Faithful::new(&own, |edge| own.data[edge], vertices, run)?;
         (0..num_users).for_each(|user| gas.signal(user, vec![0.0; dims]));
         Ok(Self { job: *job, gas, program: Descend { config, num_users, iteration: 0 } })
     }
@@ -129,7 +129,7 @@ impl job::Trainer for Trainer<'_> {
         })?;
         let (num_users, processes) = (self.program.num_users, self.gas.cut().processes());
         self.job.measure(
-            (processes, processes.part(num_users)),
+            (processes, processes.part(num_users), self.gas.threads().level()),
             |user| rows.row(user),
             |item| rows.row(num_users + item),
         )

@@ -62,7 +62,7 @@ impl<'j> Trainer<'j> {
         let program = Descend { config, width, num_users, steps, iteration: 0 };
         let own = edges_here(ratings, &*run.strategy(System::Gas)?, &run.processes);
         let widths = [width + ROW_ALIGN, width];
-        let mut gas = Gas::new(&own, |edge| own.data[edge], widths, (run.workers, &run.processes))?;
+        let mut gas = Gas::new(&own, |edge| own.data[edge], widths, run)?;
         job.init(run.seed, |side, id, first| {
             let id = if side == Side::Left { id } else { num_users + id };
             if let Some(row) = gas.row_mut(id) {
@@ -83,7 +83,7 @@ impl job::Trainer for Trainer<'_> {
         let Descend { width, num_users, .. } = self.program;
         let (rows, processes) = (self.gas.all_rows()?, self.gas.cut().processes());
         self.job.measure(
-            (processes, processes.part(num_users)),
+            (processes, processes.part(num_users), self.gas.threads().level()),
             |user| &rows.row(user)[..width],
             |item| &rows.row(num_users + item)[..width],
         )

@@ -71,12 +71,12 @@ impl Job<'_> {
     /// Measures the objective of rows of users and items, each process over the ratings of some users.
     pub(super) fn measure<'r>(
         &self,
-        (processes, users): (&Processes, Range<usize>),
+        (processes, users, level): (&Processes, Range<usize>, Level),
         user: impl Fn(usize) -> &'r [f32],
         item: impl Fn(usize) -> &'r [f32],
     ) -> Result<Measured, Error> {
         let (mut mine, mut sums) = (Sums::default(), Sums::default());
-        Level::detect().run(Measure { job: self, users, user, item, sums: &mut mine });
+        level.run(Measure { job: self, users, user, item, sums: &mut mine });
         processes.gather(mine)?.iter_mut().for_each(|part| sums.combine(part));
         let Objective { value, rmse } = Objective::new(sums, self.config.lambda);
         Ok((value, BTreeMap::from([("train_rmse", rmse * f64::from(self.config.unit))])))

@@ -136,7 +136,7 @@ impl<'j> Trainer<'j> {
         let dealt = |number: usize| (number..ratings.left.len()).step_by(crew.all).map(rating).collect();
         let workers: Vec<Worker> =
             crew.own.clone().map(|number| Worker { tables, number, ratings: dealt(number), lens, width }).collect();
-        Ok(Self { job: *job, tables, team: Team::new(store, &run.processes)?, num_workers: crew.all, workers })
+        Ok(Self { job: *job, tables, team: Team::new(store, run)?, num_workers: crew.all, workers })
     }
 }
 
@@ -158,11 +158,11 @@ impl job::Trainer for Trainer<'_> {
         let ([users, items], team) = (self.tables.factors, &mut self.team);
         let users = team.all(users, self.job.ratings.num_left)?;
         let items = team.all(items, self.job.ratings.num_right)?;
-        let processes = &team.processes;
+        let (processes, level) = (&team.processes, team.threads.level());
         let width = users.width() - 1;
         let bound = |process: usize| users.len() * process / processes.count();
         let own = bound(processes.number())..bound(processes.number() + 1);
-        self.job.measure((processes, own), |user| &users.row(user)[..width], |item| &items.row(item)[..width])
+        self.job.measure((processes, own, level), |user| &users.row(user)[..width], |item| &items.row(item)[..width])
     }
 
     fn finish(&self) -> Finish {

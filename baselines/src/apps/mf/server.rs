@@ -210,11 +210,11 @@ impl<'j, S: Store> Trainer<'j, S> {
         let crew = run.crew();
         let worker = |(number, dealt)| Worker::new(job, dealt, (number, crew.all));
         let mut workers: Vec<Worker> = deal(job, &crew, &users).map(worker).collect();
-        let team = Team::new(store, &run.processes)?.rehearse(&mut workers, |worker, client| match job.form {
+        let team = Team::new(store, run)?.rehearse(&mut workers, |worker, client| match job.form {
             Form::InPlace => worker.accesses_in_place(items, client),
             Form::Batch => worker.accesses(items, client),
         })?;
-        Ok(Self { job: *job, items, team, workers, level: Level::detect() })
+        Ok(Self { job: *job, items, team, workers, level: run.level })
     }
 }
 
@@ -256,7 +256,7 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
         };
         let width = items.width() - 1;
         let own = self.workers.first().map_or(0, |first| first.first_user)..owner.last().copied().unwrap_or(0);
-        self.job.measure((&self.team.processes, own), user, |item| &items.row(item)[..width])
+        self.job.measure((&self.team.processes, own, self.level), user, |item| &items.row(item)[..width])
     }
 
     fn finish(&self) -> Finish {

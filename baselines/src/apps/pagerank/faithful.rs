@@ -64,7 +64,7 @@ impl Trainer {
             ((0..job.graph.num_left).map(page).collect(), start.state())
         });
         let own = edges_here(job.graph, &*run.strategy(System::GasFaithful)?, &run.processes);
-        let gas = Faithful::new(&own, |_| (), pages, (run.workers, &run.processes))?;
+        let gas = Faithful::new(&own, |_| (), pages, run)?;
         Ok(Self { damping: job.damping, gas, program: Rank { state } })
     }
 }

@@ -42,7 +42,7 @@ pub struct Trainer {
 impl Trainer {
     pub fn new(job: &Job<'_>, run: &Run) -> Result<Self, Error> {
         let own = edges_here(job.graph, &*run.strategy(System::Gas)?, &run.processes);
-        let mut gas = Gas::new(&own, |_| (), [1, 1], (run.workers, &run.processes))?;
+        let mut gas = Gas::new(&own, |_| (), [1, 1], run)?;
         let state = job.start(|start| {
             for page in 0..job.graph.num_left {
                 let ([score, per_link, restart], passed) = start.page(page);

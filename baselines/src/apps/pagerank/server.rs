@@ -121,8 +121,7 @@ impl<S: Store> Trainer<S> {
             })
             .collect();
         let shared = Shared { tables, damping: job.damping, links };
-        let team = Team::new(store, &run.processes)?
-            .rehearse(&mut workers, |worker, client| worker.accesses(&shared, client))?;
+        let team = Team::new(store, run)?.rehearse(&mut workers, |worker, client| worker.accesses(&shared, client))?;
         Ok(Self { shared, team, workers })
     }
 }

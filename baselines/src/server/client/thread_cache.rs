@@ -125,6 +125,11 @@ impl ThreadRows {
         }
     }
 
+    /// Returns the bytes of its rows, with their updates.
+    pub(super) fn bytes(&self) -> u64 {
+        size_of_val(&self.entries[..]) as u64
+    }
+
     #[inline]
     fn begin(&self, slot: u32) -> usize {
         slot as usize * (HEAD_WORDS + 2 * self.row_words)

@@ -31,6 +31,8 @@ pub struct Worker {
     /// The row read last, as long as the longest.
     row: Vec<u64>,
     cache: Option<ThreadRows>,
+    /// Bytes of the cache that were reported.
+    cache_bytes: u64,
     /// While accesses are gathered.
     recording: Option<Recording>,
     counters: Statistics,
@@ -54,6 +56,7 @@ impl Worker {
             clock,
             row: zeroed_words(longest),
             cache,
+            cache_bytes: 0,
             recording: None,
             counters,
             waited: Duration::ZERO,
@@ -262,6 +265,8 @@ impl Worker {
     /// Adds this thread's counts to those of the process.
     fn report(&mut self) {
         self.waited += self.counters.wait;
+        let bytes = self.cache.as_ref().map_or(0, ThreadRows::bytes);
+        self.counters.thread_cache_bytes += bytes - std::mem::replace(&mut self.cache_bytes, bytes);
         lock(&self.shared.statistics).add(&std::mem::take(&mut self.counters));
     }
 }
