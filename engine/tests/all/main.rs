@@ -4,7 +4,6 @@
 mod alternating;
 mod append;
 mod append_kept;
-mod blockpg;
 mod branches;
 mod checkpoint;
 mod checkpoint_roles;
@@ -12,8 +11,6 @@ mod checkpoint_slices;
 mod cluster;
 mod grouped;
 mod incident;
-mod lda;
-mod lda_topics;
 mod made;
 mod memory;
 mod mf;
