@@ -11,7 +11,7 @@ use megagrid_stages::simd::Level;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Run};
+use crate::Error;
 
 /// Where a worker's time went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -43,11 +43,11 @@ pub(crate) struct Threads {
 
 impl Threads {
     /// Starts as many threads as there are workers, which may wait for each other in a step.
-    pub fn new(run: &Run) -> Result<Self, Error> {
-        let pool = ThreadPoolBuilder::new().num_threads(run.workers).thread_name(|worker| format!("worker-{worker}"));
-        let pool = (run.workers > 1).then(|| pool.build()).transpose();
+    pub fn new(workers: usize, level: Level) -> Result<Self, Error> {
+        let pool = ThreadPoolBuilder::new().num_threads(workers).thread_name(|worker| format!("worker-{worker}"));
+        let pool = (workers > 1).then(|| pool.build()).transpose();
         let pool = pool.map_err(|error| Error::io("the threads of workers")(std::io::Error::other(error)))?;
-        Ok(Self { pool, count: run.workers, level: run.level })
+        Ok(Self { pool, count: workers, level })
     }
 
     /// Returns how many workers there are.
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     fn threads(workers: usize, level: Level) -> Threads {
-        Threads::new(&Run { workers, level, ..Run::default() }).unwrap()
+        Threads::new(workers, level).unwrap()
     }
 
     #[test]

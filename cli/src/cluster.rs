@@ -98,7 +98,6 @@ pub fn end_if_lost(cluster: &Cluster) {
 }
 
 /// Returns the id of the process that started this one by `launch`, on the same machine.
-#[cfg(unix)]
 pub fn launcher() -> Option<u32> {
     std::env::var(LAUNCHED).ok().and_then(|id| id.parse().ok())
 }

@@ -23,9 +23,13 @@ static STATE: AtomicU8 = AtomicU8::new(IDLE);
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// Begins to catch interrupts. Threads that were started before may end the command where a terminal hangs up.
-pub fn install() -> anyhow::Result<()> {
+///
+/// `is_launched`: another process started this one here, and ends it.
+pub fn install(is_launched: bool) -> anyhow::Result<()> {
+    #[cfg(not(unix))]
+    let _ = is_launched;
     #[cfg(unix)]
-    if crate::cluster::launcher().is_some() || ignores_hangup() {
+    if is_launched || ignores_hangup() {
         use nix::sys::signal::{SigSet, Signal};
         // What catches it would take the place of what ignores it. All threads that are started from now on inherit this.
         SigSet::from(Signal::SIGHUP).thread_block().context("ignoring that the terminal hangs up")?;

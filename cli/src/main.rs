@@ -98,35 +98,33 @@ enum Command {
 fn main() -> ExitCode {
     start_log();
     cluster::quiet_panics();
-    let outcome =
-        interrupt::install().and_then(|()| check_variables()).and_then(|()| parsed()).and_then(|cli| {
-            match cli.command {
-                Command::Demo(args) => demo::run(&args),
-                Command::Train(chosen) => chosen.run(),
-                #[cfg(feature = "baselines")]
-                Command::Compare(args) => compare::run(&args),
-                #[cfg(feature = "baselines")]
-                Command::Geeps(args) => geeps::run(&args),
-                Command::Tune(args) => tune::run(&args),
-                Command::Update(args) => update::run(&args),
-                Command::Launch(args) => launch::run(&args, Cli::command()),
-                Command::Generate(args) => generate::run(&args),
-                Command::Inspect(args) => inspect::run(&args),
-                Command::Convert(args) => convert::run(&args),
-                Command::Partition(args) => partition::run(&args),
-                Command::Plan(args) => plan::run(&args),
-                Command::View(args) => view::run(&args),
-                Command::Recommend(args) => recommend::run(&args),
-                Command::Similar(args) => similar::run(&args),
-                Command::Predict(args) => predict::run(&args),
-                Command::Top(args) => top::run(&args),
-                Command::Topics(args) => topics::run(&args),
-                #[cfg(feature = "serve")]
-                Command::Serve(args) => serve::run(&args),
-                Command::Completions(args) => completions::run(&args, Cli::command()),
-                Command::Man(args) => man::run(&args, Cli::command()),
-            }
-        });
+    let caught = interrupt::install(cluster::launcher().is_some());
+    let outcome = caught.and_then(|()| check_variables()).and_then(|()| parsed()).and_then(|cli| match cli.command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Train(chosen) => chosen.run(),
+        #[cfg(feature = "baselines")]
+        Command::Compare(args) => compare::run(&args),
+        #[cfg(feature = "baselines")]
+        Command::Geeps(args) => geeps::run(&args),
+        Command::Tune(args) => tune::run(&args),
+        Command::Update(args) => update::run(&args),
+        Command::Launch(args) => launch::run(&args, Cli::command()),
+        Command::Generate(args) => generate::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Convert(args) => convert::run(&args),
+        Command::Partition(args) => partition::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::View(args) => view::run(&args),
+        Command::Recommend(args) => recommend::run(&args),
+        Command::Similar(args) => similar::run(&args),
+        Command::Predict(args) => predict::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Topics(args) => topics::run(&args),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::run(&args),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
+    });
     cluster::part(&outcome);
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -46,10 +46,15 @@ pub struct Args {
     /// Traffic is not encrypted; put a proxy before it that does.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Answer requests that call the server NAME too, as those that a proxy passes on may. Without a token others are refused (403) than
+    /// those that call it localhost or by an address of this machine, so that no page of another site asks through a browser here. May be
+    /// given several times.
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
     /// Threads that answer [default: the cores of the machine].
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     workers: Option<u32>,
-    /// Questions that are answered at a time; more are told to ask again (429) [default: 8 for each worker].
+    /// Questions that are answered, or wait for a thread, at a time; more are told to ask again (429) [default: 8 for each worker].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     concurrency: Option<u32>,
     /// Bytes that a request may have.
@@ -75,6 +80,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         max_age: args.max_age.map(|most| seconds("--max-age", most)).transpose()?,
         address: SocketAddr::new(args.bind, args.port),
         token: token(args.token_file.as_deref())?,
+        hosts: args.allow_host.clone(),
         threads,
         concurrency: args.concurrency.map_or(8 * threads, |questions| questions as usize),
         body_limit: args.body_limit as usize,

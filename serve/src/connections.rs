@@ -1,5 +1,6 @@
 //! Connections: each has a while to send the head of a request in, and to take what it is sent.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,14 +15,15 @@ use tokio_io_timeout::TimeoutStream;
 const HEAD: Duration = Duration::from_secs(60);
 /// How long a connection may take nothing of what it is sent.
 const STALL: Duration = Duration::from_secs(30);
-/// How long requests may go on when the server is told to stop.
-const GRACE: Duration = Duration::from_secs(10);
 /// How long nothing is accepted where the system has no more descriptors, say.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Answers connections until `stop` is ready, and those requests that are under way then.
-pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
+/// Answers connections until `stop` is ready, and for `grace` more those requests that are under way then. Returns how many were not done,
+/// and are cut off.
+pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>, grace: Duration) -> usize {
     let (open, mut stop) = (GracefulShutdown::new(), std::pin::pin!(stop));
+    // Each connection has one more, and one request at a time.
+    let connections = Arc::new(());
     loop {
         let stream = tokio::select! {
             stream = accepted(&listener) => stream,
@@ -37,15 +39,17 @@ pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Outp
             .header_read_timeout(HEAD)
             .serve_connection(TokioIo::new(Box::pin(stream)), service);
         let connection = open.watch(connection);
-        tokio::spawn(async {
+        let counted = Arc::clone(&connections);
+        tokio::spawn(async move {
             // One that breaks off is no trouble of ours.
             let _ = connection.await;
+            drop(counted);
         });
     }
     drop(listener);
     tokio::select! {
-        () = open.shutdown() => {}
-        () = tokio::time::sleep(GRACE) => {}
+        () = open.shutdown() => 0,
+        () = tokio::time::sleep(grace) => Arc::strong_count(&connections) - 1,
     }
 }
 

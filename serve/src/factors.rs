@@ -11,9 +11,11 @@ use megagrid_training::fold_in::{Placing, Rule};
 use megagrid_training::mf::{Factors, Recommendations, Similar};
 use megagrid_training::model::Manifest;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::questions::{Answers, Name, Scored, checked, checked_number, checked_together, checked_value, parsed, ten};
+use crate::questions::{
+    Answer, Answers, Name, Scored, checked, checked_number, checked_together, checked_value, parsed, ten,
+};
 use crate::{Error, Refusal};
 
 /// A model of factors, with what its answers need.
@@ -105,7 +107,7 @@ impl OfFactors {
         })
     }
 
-    fn recommend(&self, body: &[u8]) -> Result<Value, Refusal> {
+    fn recommend(&self, body: &[u8]) -> Result<Answer<'_>, Refusal> {
         let Recommend { users, people, number, exclude } = parsed(body)?;
         let items = &self.sides[1];
         let mut excluded: Vec<u32> = exclude.iter().filter_map(|name| items.lookup.find(&name.0)).collect();
@@ -123,7 +125,12 @@ impl OfFactors {
     }
 
     /// What people rated is left out; what the model does not know of it counts for nothing.
-    fn recommend_to(&self, people: &[Vec<(Name, f32)>], number: usize, excluded: &[u32]) -> Result<Value, Refusal> {
+    fn recommend_to(
+        &self,
+        people: &[Vec<(Name, f32)>],
+        number: usize,
+        excluded: &[u32],
+    ) -> Result<Answer<'_>, Refusal> {
         let number = checked_together("the number of people", people.len(), number)?;
         let (items, mut room) = (&self.sides[1], Solver::default());
         let (mut placed, mut left_out) = (Vec::new(), Vec::new());
@@ -148,7 +155,7 @@ impl OfFactors {
         Ok(items.answers(&self.recommendations.of_people(&placed, number, |at| &left_out[at])))
     }
 
-    fn similar(&self, body: &[u8]) -> Result<Value, Refusal> {
+    fn similar(&self, body: &[u8]) -> Result<Answer<'_>, Refusal> {
         let Alike { items, users, number } = parsed(body)?;
         let (side, names) = match (items.is_empty(), users.is_empty()) {
             (false, true) => (Side::Right, &items),
@@ -161,12 +168,12 @@ impl OfFactors {
         Ok(vertices.answers(&self.similar[side as usize].to(&ids, number)))
     }
 
-    fn find(&self, body: &[u8]) -> Result<Value, Refusal> {
+    fn find(&self, body: &[u8]) -> Result<Answer<'_>, Refusal> {
         let Find { text, users, number } = parsed(body)?;
-        Ok(json!(self.sides[usize::from(!users)].with(&text, checked_number(number)?)))
+        Ok(Answer::Other(json!(self.sides[usize::from(!users)].with(&text, checked_number(number)?))))
     }
 
-    fn predict(&self, body: &[u8]) -> Result<Value, Refusal> {
+    fn predict(&self, body: &[u8]) -> Result<Answer<'_>, Refusal> {
         let Predict { pairs } = parsed(body)?;
         checked("the number of pairs", pairs.len())?;
         let predict = |(user, item): &(Name, Name)| {
@@ -174,7 +181,7 @@ impl OfFactors {
             let rating = self.factors.predict(user as usize, item as usize);
             Ok(self.range.map_or(rating, |[least, greatest]| rating.max(least).min(greatest)))
         };
-        Ok(json!(pairs.iter().map(predict).collect::<Result<Vec<f32>, Refusal>>()?))
+        Ok(Answer::Other(json!(pairs.iter().map(predict).collect::<Result<Vec<f32>, Refusal>>()?)))
     }
 }
 
@@ -201,9 +208,9 @@ impl Vertices {
         names.iter().map(|name| self.find(name)).collect()
     }
 
-    fn answers(&self, all: &[Vec<Found>]) -> Value {
-        let scored = |&(id, score): &Found| Scored { id: self.names.name(id).into_owned(), score: score.into() };
-        json!(all.iter().map(|found| found.iter().map(scored).collect()).collect::<Vec<Vec<Scored>>>())
+    fn answers(&self, all: &[Vec<Found>]) -> Answer<'_> {
+        let scored = |&(id, score): &Found| Scored { id: self.names.name(id), score: score.into() };
+        Answer::BestOfEach(all.iter().map(|found| found.iter().map(scored).collect()).collect())
     }
 }
 
@@ -212,7 +219,7 @@ impl Answers for OfFactors {
         &["recommend", "similar", "predict", "find"]
     }
 
-    fn answer(&self, question: &str, body: &[u8]) -> Result<Value, Refusal> {
+    fn answer(&self, question: &str, body: &[u8]) -> Result<Answer<'_>, Refusal> {
         match question {
             "recommend" => self.recommend(body),
             "similar" => self.similar(body),

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::extract::rejection::{BytesRejection, RawPathParamsRejection};
+use axum::extract::{DefaultBodyLimit, Path, RawPathParams, Request, State};
 use axum::http::header::{ALLOW, AUTHORIZATION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
@@ -15,13 +15,15 @@ use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use megagrid_training::lda::explorer;
 use megagrid_training::page;
+use serde::Serialize;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::Refusal;
+use crate::hosts::Hosts;
 use crate::metrics::Metrics;
 use crate::models::{Loaded, Served};
+use crate::{Answer, Refusal};
 
 /// What all requests share.
 pub struct Server {
@@ -29,12 +31,16 @@ pub struct Server {
     pub models: Vec<Served>,
     /// What is counted.
     pub metrics: Metrics,
-    /// One for each question that is answered at a time.
+    /// One for each question that is taken at a time.
     pub permits: Arc<Semaphore>,
+    /// One for each thread that answers: questions wait for one within their time.
+    pub threads: Arc<Semaphore>,
     /// Those who ask for models to be read again.
     pub reloads: Reloads,
     /// What whoever asks has to know.
     pub token: Option<String>,
+    /// What it may be called where there is no token.
+    pub hosts: Hosts,
     /// How long a question may take, its body included.
     pub time_limit: Duration,
 }
@@ -89,12 +95,13 @@ pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
             let expected = if uri.path() == RELOAD { "POST" } else { "GET" };
             refused(StatusCode::METHOD_NOT_ALLOWED, format!("expected {expected} {}", uri.path()))
         })
+        .route_layer(from_fn_with_state(Arc::clone(&server), in_time))
         .layer(DefaultBodyLimit::max(body_limit))
         .layer(from_fn_with_state(Arc::clone(&server), guard))
         .with_state(server)
 }
 
-/// Lets in who knows the token, and ends what takes too long.
+/// Lets in who knows the token, or without one who calls the server by a name that it has.
 async fn guard(State(server): Shared, request: Request, next: Next) -> Response {
     if let Some(token) = &server.token
         && !OPEN.contains(&request.uri().path())
@@ -103,15 +110,29 @@ async fn guard(State(server): Shared, request: Request, next: Next) -> Response 
         let refused = refused(StatusCode::UNAUTHORIZED, "expected the header \"Authorization: Bearer TOKEN\"");
         return ([(WWW_AUTHENTICATE, "Bearer")], refused).into_response();
     }
-    let path = request.uri().path().to_owned();
-    if path == RELOAD {
+    if server.token.is_none()
+        && let Some(problem) = server.hosts.problem(request.headers())
+    {
+        return refused(StatusCode::FORBIDDEN, problem);
+    }
+    next.run(request).await
+}
+
+/// Ends what takes too long, and counts it where it is a question to a model.
+async fn in_time(
+    State(server): Shared,
+    parts: Result<RawPathParams, RawPathParamsRejection>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.uri().path() == RELOAD {
         // Large models take longer than a question may.
         return next.run(request).await;
     }
     match tokio::time::timeout(server.time_limit, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
-            if let Some((at, question)) = server.asked(&path) {
+            if let Some((at, question)) = parts.as_ref().ok().and_then(|parts| server.asked(parts)) {
                 let (model, late) = (&server.models[at].name, StatusCode::REQUEST_TIMEOUT.as_u16());
                 server.metrics.answered(model, question, late, server.time_limit);
             }
@@ -180,12 +201,13 @@ impl Server {
         problems
     }
 
-    /// Returns which model a path asks, and what.
-    fn asked<'p>(&self, path: &'p str) -> Option<(usize, &'p str)> {
-        let path = path.strip_prefix('/')?;
-        let (at, question) = match path.strip_prefix("models/").and_then(|path| path.split_once('/')) {
-            Some((model, question)) => (self.models.iter().position(|served| served.name == model)?, question),
-            None => (self.able(path).next()?, path),
+    /// Returns which model a path asks, by its decoded parts, and what.
+    fn asked<'p>(&self, parts: &'p RawPathParams) -> Option<(usize, &'p str)> {
+        let part = |name: &str| parts.iter().find_map(|(known, part)| (known == name).then_some(part));
+        let question = part("question")?;
+        let at = match part("model") {
+            Some(model) => self.models.iter().position(|served| served.name == model)?,
+            None => self.able(question).next()?,
         };
         self.answers(at, question).then_some((at, question))
     }
@@ -251,14 +273,26 @@ async fn answer(server: Arc<Server>, at: usize, question: String, body: Result<B
     response
 }
 
+/// Answers, and which model gave them.
+#[derive(Serialize)]
+struct Answered<'m> {
+    age_seconds: f64,
+    answers: Answer<'m>,
+    model: &'m str,
+    stale: bool,
+    version: u64,
+}
+
 async fn computed(server: Arc<Server>, at: usize, question: String, body: Bytes) -> Response {
     let Ok(permit) = Arc::clone(&server.permits).try_acquire_owned() else {
         let busy = refused(StatusCode::TOO_MANY_REQUESTS, "too many questions at a time; ask again");
         return ([(RETRY_AFTER, "1")], busy).into_response();
     };
+    // None is ever closed.
+    let Ok(thread) = Arc::clone(&server.threads).acquire_owned().await else { return failed() };
     let answering = tokio::task::spawn_blocking(move || {
         // Held to the end, even where nobody waits any more.
-        let _permit = permit;
+        let _permits = (permit, thread);
         let served = &server.models[at];
         let loaded = served.current();
         // It may have become a model of another kind since the question was let in.
@@ -266,10 +300,13 @@ async fn computed(server: Arc<Server>, at: usize, question: String, body: Bytes)
             return refused;
         }
         match loaded.answers.answer(&question, &body) {
-            Ok(answers) => Json(json!({
-                "model": served.name, "version": loaded.version, "age_seconds": loaded.age_seconds(),
-                "stale": served.is_stale(&loaded), "answers": answers,
-            }))
+            Ok(answers) => Json(Answered {
+                age_seconds: loaded.age_seconds(),
+                answers,
+                model: &served.name,
+                stale: served.is_stale(&loaded),
+                version: loaded.version,
+            })
             .into_response(),
             Err(Refusal::Bad(problem)) => refused(StatusCode::BAD_REQUEST, problem),
             Err(Refusal::Unknown(problem)) => refused(StatusCode::NOT_FOUND, problem),
@@ -304,22 +341,64 @@ fn refused(status: StatusCode, problem: impl Into<String>) -> Response {
 mod tests {
     use super::*;
     use crate::models::tests::Anything;
+    use crate::questions::Answers;
+
+    /// Serves answers on one thread, and takes three questions at a time.
+    fn server(answers: Box<dyn Answers>) -> Arc<Server> {
+        Arc::new(Server {
+            models: vec![Served::of(answers, "none".into())],
+            metrics: Metrics::default(),
+            permits: Arc::new(Semaphore::new(3)),
+            threads: Arc::new(Semaphore::new(1)),
+            reloads: Reloads::default(),
+            token: None,
+            hosts: Hosts::default(),
+            time_limit: Duration::from_secs(60),
+        })
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().build().unwrap()
+    }
 
     /// Of the model that was looked at when a question came another one may have taken the place when it is answered.
     #[test]
     fn a_question_is_answered_by_a_model_that_has_it() {
-        let server = Arc::new(Server {
-            models: vec![Served::of(Box::new(Anything), "none".into())],
-            metrics: Metrics::default(),
-            permits: Arc::new(Semaphore::new(1)),
-            reloads: Reloads::default(),
-            token: None,
-            time_limit: Duration::from_secs(60),
-        });
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (server, runtime) = (server(Box::new(Anything)), runtime());
         let status = |question: &str| {
             runtime.block_on(computed(Arc::clone(&server), 0, question.to_owned(), Bytes::new())).status()
         };
         assert_eq!([status("rank"), status("words")], [StatusCode::OK, StatusCode::NOT_FOUND]);
+    }
+
+    /// Fails where it is asked while it answers.
+    #[derive(Default)]
+    struct OneAtATime(std::sync::Mutex<()>);
+
+    impl Answers for OneAtATime {
+        fn questions(&self) -> &'static [&'static str] {
+            &["rank"]
+        }
+
+        fn answer(&self, _: &str, _: &[u8]) -> Result<Answer<'_>, Refusal> {
+            let _asked = self.0.try_lock().map_err(|_| Refusal::Bad("it answers another".to_owned()))?;
+            std::thread::sleep(Duration::from_millis(20));
+            Ok(Answer::Other(Value::Null))
+        }
+    }
+
+    #[test]
+    fn questions_wait_for_a_thread_and_beyond_those_that_are_taken_are_refused() {
+        let server = server(Box::new(OneAtATime::default()));
+        let statuses = runtime().block_on(async {
+            let ask = |_| tokio::spawn(computed(Arc::clone(&server), 0, "rank".to_owned(), Bytes::new()));
+            let asked: Vec<_> = (0..4).map(ask).collect();
+            let mut statuses = Vec::new();
+            for answer in asked {
+                statuses.push(answer.await.unwrap().status().as_u16());
+            }
+            statuses
+        });
+        assert_eq!(statuses, [200, 200, 200, 429]);
     }
 }

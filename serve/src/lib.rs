@@ -21,6 +21,7 @@
 mod connections;
 mod error;
 mod factors;
+mod hosts;
 mod http;
 mod linear;
 mod live;
@@ -33,7 +34,7 @@ mod topics;
 pub use error::{Error, Refusal};
 pub use live::Live;
 pub use models::{Loaded, Served};
-pub use questions::{Answers, MOST};
+pub use questions::{Answer, Answers, MOST, Placed, Scored, Share};
 pub use tokio::time::sleep;
 
 use std::collections::HashSet;
@@ -47,6 +48,7 @@ use megagrid_training::model::{manifest_path, name};
 use tokio::net::TcpSocket;
 use tokio::sync::Semaphore;
 
+use hosts::Hosts;
 use http::{Reloads, Server, router};
 
 /// How models are served.
@@ -62,9 +64,11 @@ pub struct Options {
     pub address: SocketAddr,
     /// What whoever asks has to know, as a bearer token. Other addresses than those of this machine need one.
     pub token: Option<String>,
+    /// Names beside those of this machine that requests may call a server by that has no token.
+    pub hosts: Vec<String>,
     /// Threads that answer.
     pub threads: usize,
-    /// Questions that are answered at a time; others are told to ask again.
+    /// Questions that are answered, or wait for a thread, at a time; others are told to ask again.
     pub concurrency: usize,
     /// Bytes that the body of a request may have.
     pub body_limit: usize,
@@ -76,6 +80,8 @@ pub struct Options {
 
 /// Connections that may wait to be taken.
 const BACKLOG: u32 = 1024;
+/// How long requests may at least go on when the server is told to stop. Questions always have their time.
+const LEAST_GRACE: Duration = Duration::from_secs(10);
 
 /// Serves models until `stop` is ready. `started` is told the address, and sees the models. Connections are taken from then on: where a
 /// training has not come to its first model, it is waited for.
@@ -89,7 +95,7 @@ pub fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     check(options)?;
-    let names = names(options)?;
+    let (names, hosts) = (names(options)?, Hosts::new(options.hosts.clone())?);
     // Before there may be a wait.
     let socket = bound(options.address)?;
     let models = read(options, names)?;
@@ -97,14 +103,16 @@ pub fn serve(
         models,
         metrics: metrics::Metrics::default(),
         permits: Arc::new(Semaphore::new(options.concurrency)),
+        threads: Arc::new(Semaphore::new(options.threads)),
         reloads: Reloads::default(),
         token: options.token.clone(),
+        hosts,
         time_limit: options.time_limit,
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(options.threads)
         // Beside those that answer one looks for changed models, and one reads them again when that is asked for.
-        .max_blocking_threads(options.concurrency + 2)
+        .max_blocking_threads(options.threads + 2)
         .enable_all()
         .build()?;
     let ended = runtime.block_on(run(options, (server, socket), started, stop));
@@ -191,7 +199,11 @@ async fn run(
     let listener = socket.listen(BACKLOG).map_err(|source| Error::Bind { address: options.address, source })?;
     started(listener.local_addr()?, &server.models);
     let watching = options.watch_every.map(|every| tokio::spawn(watch(Arc::clone(&server), every)));
-    connections::serve(listener, router(server, options.body_limit), stop).await;
+    let grace = options.time_limit.max(LEAST_GRACE);
+    let cut_off = connections::serve(listener, router(server, options.body_limit), stop, grace).await;
+    if cut_off > 0 {
+        tracing::warn!("requests that were not done in {} s are cut off: {cut_off}", grace.as_secs_f64());
+    }
     watching.into_iter().for_each(|task| task.abort());
     Ok(())
 }

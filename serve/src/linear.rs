@@ -3,10 +3,10 @@
 use megagrid_datasets::Lookup;
 use megagrid_training::blockpg::{Linear, Prediction};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::Refusal;
-use crate::questions::{Answers, Name, checked, checked_value, parsed};
+use crate::questions::{Answer, Answers, Name, checked, checked_value, parsed};
 
 /// Weights of features, found by name.
 pub struct OfFeatures {
@@ -48,7 +48,7 @@ impl Answers for OfFeatures {
         &["predict"]
     }
 
-    fn answer(&self, _: &str, body: &[u8]) -> Result<Value, Refusal> {
+    fn answer(&self, _: &str, body: &[u8]) -> Result<Answer<'_>, Refusal> {
         let Predict { samples, texts } = parsed(body)?;
         if samples.is_none() && texts.is_none() {
             return Err(Refusal::Bad("expected samples, or texts".to_owned()));
@@ -57,6 +57,6 @@ impl Answers for OfFeatures {
         checked("the number of samples", (samples.len() + texts.len()) * self.model.intercepts.len())?;
         let of_texts = texts.iter().map(|text| Ok(self.predict_text(text)));
         let predictions = samples.iter().map(|sample| self.predict(sample)).chain(of_texts);
-        Ok(json!(predictions.collect::<Result<Vec<Prediction>, Refusal>>()?))
+        Ok(Answer::Other(json!(predictions.collect::<Result<Vec<Prediction>, Refusal>>()?)))
     }
 }

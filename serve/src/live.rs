@@ -40,7 +40,7 @@ pub struct Live {
     address: SocketAddr,
     told: Arc<Told>,
     /// What answers, what ends it, and where it runs.
-    serving: Option<(JoinHandle<()>, oneshot::Sender<()>, Runtime)>,
+    serving: Option<(JoinHandle<usize>, oneshot::Sender<()>, Runtime)>,
 }
 
 /// Events that are kept for those who come late: some 10 MB.
@@ -82,7 +82,7 @@ impl Live {
         let router = router(Arc::clone(&told));
         let (stop, stopped) = oneshot::channel();
         let stopped = async { stopped.await.unwrap_or_default() };
-        let answering = runtime.spawn(connections::serve(listener, router, stopped));
+        let answering = runtime.spawn(connections::serve(listener, router, stopped, GRACE));
         Ok(Self { address, told, serving: Some((answering, stop, runtime)) })
     }
 
@@ -118,7 +118,7 @@ impl Drop for Live {
         if let Some((answering, stop, runtime)) = self.serving.take() {
             // Connections end when all was sent; who does not read is not waited for.
             let _ = stop.send(());
-            let _ = runtime.block_on(async { tokio::time::timeout(GRACE, answering).await });
+            let _ = runtime.block_on(answering);
             runtime.shutdown_background();
         }
     }

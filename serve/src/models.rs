@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -60,20 +61,24 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(directory: &Path) -> Option<Self> {
-        let written = std::fs::metadata(model::manifest_path(directory)).ok()?.modified().ok()?;
+    fn of(directory: &Path) -> Result<Self, megagrid_training::Error> {
+        let metadata = |path: &Path| {
+            let metadata = std::fs::metadata(path).and_then(|metadata| Ok((metadata.modified()?, metadata)));
+            metadata.map_err(megagrid_training::Error::io(path))
+        };
+        let (written, _) = metadata(&model::manifest_path(directory))?;
         let mut files = Vec::new();
-        for entry in std::fs::read_dir(directory).ok()? {
-            let (path, name) = entry.ok().map(|entry| (entry.path(), entry.file_name()))?;
-            let metadata = std::fs::metadata(path).ok()?;
+        for entry in std::fs::read_dir(directory).map_err(megagrid_training::Error::io(directory))? {
+            let entry = entry.map_err(megagrid_training::Error::io(directory))?;
+            let (modified, metadata) = metadata(&entry.path())?;
             #[cfg(unix)]
             let number = std::os::unix::fs::MetadataExt::ino(&metadata);
             #[cfg(not(unix))]
             let number = 0;
-            files.push((name, metadata.modified().ok()?, metadata.len(), number));
+            files.push((entry.file_name(), modified, metadata.len(), number));
         }
         files.sort_unstable();
-        Some(Self { written, files })
+        Ok(Self { written, files })
     }
 }
 
@@ -93,7 +98,9 @@ impl Loaded {
     /// Reads a model. `None`: it was replaced each time that it was read.
     fn read(directory: &Path, version: u64) -> Result<Option<Self>, Error> {
         // Nothing is read any more when indexes are built.
-        let Some((stamp, read)) = whole(|| Stamp::of(directory), || Self::files(directory)) else { return Ok(None) };
+        let Some((stamp, read)) = whole(|| Stamp::of(directory).ok(), || Self::files(directory)) else {
+            return Ok(None);
+        };
         let (build, manifest) = read?;
         let answers = build(&manifest)?;
         let stamp = stamp.unwrap_or(Stamp { written: SystemTime::UNIX_EPOCH, files: Vec::new() });
@@ -203,6 +210,8 @@ pub struct Served {
     loaded: RwLock<Arc<Loaded>>,
     /// Held while it is read again, by one at a time; what went wrong last.
     reloading: Mutex<Option<Failure>>,
+    /// How many looks at its directory have told nothing since the last one that did.
+    vain_looks: AtomicUsize,
 }
 
 impl Served {
@@ -217,7 +226,7 @@ impl Served {
             }
             tracing::warn!("{}: {REPLACED}; reading it again", directory.display());
         };
-        Ok(Self { name, directory, max_age, loaded, reloading: Mutex::default() })
+        Ok(Self { name, directory, max_age, loaded, reloading: Mutex::default(), vain_looks: AtomicUsize::default() })
     }
 
     /// Tells whether what it has loaded is older than it may be.
@@ -242,10 +251,19 @@ impl Served {
     }
 
     /// Reads the model again if its directory is another, also than one that could not be read lately. Tells too whether that is news: it
-    /// went well, or wrong in another way than the time before.
+    /// went well, or wrong in another way than the time before. A directory that cannot be looked at has failed too: once, at the second
+    /// look.
     pub fn reload_if_changed(&self) -> Option<(Result<Arc<Loaded>, Error>, bool)> {
         let mut failure = lock(&self.reloading);
-        let stamp = Stamp::of(&self.directory)?;
+        let stamp = match Stamp::of(&self.directory) {
+            Ok(stamp) => stamp,
+            // Between two renames there is no directory for a moment.
+            Err(error) => {
+                let is_second = self.vain_looks.fetch_add(1, Ordering::Relaxed) == 1;
+                return is_second.then(|| (Err(error.into()), true));
+            }
+        };
+        self.vain_looks.store(0, Ordering::Relaxed);
         let is_failed = || failure.as_ref().is_some_and(|failure| failure.holds(&stamp, Instant::now()));
         if stamp == self.current().stamp || is_failed() {
             return None;
@@ -257,7 +275,7 @@ impl Served {
     }
 
     fn read_again(&self, failure: &mut Option<Failure>) -> Result<Arc<Loaded>, Error> {
-        let (version, stamp) = (self.current().version + 1, Stamp::of(&self.directory));
+        let (version, stamp) = (self.current().version + 1, Stamp::of(&self.directory).ok());
         let loaded = behind_answers(|| Loaded::read(&self.directory, version)).and_then(|loaded| {
             let replaced = || megagrid_training::Error::invalid(&self.directory, REPLACED).into();
             loaded.map(Arc::new).ok_or_else(replaced)
@@ -298,7 +316,8 @@ impl Served {
         let stamp = Stamp { written: SystemTime::UNIX_EPOCH, files: Vec::new() };
         let loaded = Loaded { answers, manifest, version: 1, stamp, at: Instant::now() };
         let loaded = RwLock::new(Arc::new(loaded));
-        Self { name: "test".to_owned(), directory, max_age: None, loaded, reloading: Mutex::default() }
+        let (name, reloading, vain_looks) = ("test".to_owned(), Mutex::default(), AtomicUsize::default());
+        Self { name, directory, max_age: None, loaded, reloading, vain_looks }
     }
 }
 
@@ -307,7 +326,7 @@ pub(crate) mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::Refusal;
+    use crate::{Answer, Refusal};
 
     /// Answers whatever it is asked, but says so of one question only.
     pub(crate) struct Anything;
@@ -317,8 +336,8 @@ pub(crate) mod tests {
             &["rank"]
         }
 
-        fn answer(&self, _: &str, _: &[u8]) -> Result<Value, Refusal> {
-            Ok(Value::Null)
+        fn answer(&self, _: &str, _: &[u8]) -> Result<Answer<'_>, Refusal> {
+            Ok(Answer::Other(Value::Null))
         }
     }
 
@@ -340,6 +359,27 @@ pub(crate) mod tests {
         assert_eq!(look(), None);
         // Whoever asks for it has it read.
         assert!(served.reload().is_err() && served.reload().is_err());
+        assert_eq!(served.current().version, 1);
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_is_told_once_and_read_when_it_is_back() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("model");
+        let served = Served::of(Box::new(Anything), directory.clone());
+        let look =
+            || served.reload_if_changed().map(|(outcome, is_news)| (outcome.err().unwrap().to_string(), is_news));
+        for text in ["{}", "{ }"] {
+            assert_eq!(look(), None, "it may be replaced just now");
+            let (problem, is_news) = look().unwrap();
+            assert!(is_news && problem.contains("model.json: "), "{problem}");
+            assert_eq!((look(), look()), (None, None));
+            std::fs::create_dir(&directory).unwrap();
+            std::fs::write(model::manifest_path(&directory), text).unwrap();
+            // Nothing is answered by such a model.
+            assert!(!look().unwrap().0.contains("model.json: No such file"));
+            std::fs::remove_dir_all(&directory).unwrap();
+        }
         assert_eq!(served.current().version, 1);
     }
 

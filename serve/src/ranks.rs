@@ -3,10 +3,9 @@
 use megagrid_datasets::Lookup;
 use megagrid_training::graph::Ranked;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::Refusal;
-use crate::questions::{Answers, Name, Scored, checked_number, checked_together, parsed, ten};
+use crate::questions::{Answer, Answers, Name, Placed, Scored, checked_number, checked_together, parsed, ten};
 
 /// Vertices in the order of their scores; of hits also in that of hubs, of several sets of restarts with the scores of each.
 pub struct OfVertices {
@@ -63,7 +62,7 @@ impl Answers for OfVertices {
         &["top", "rank"]
     }
 
-    fn answer(&self, question: &str, body: &[u8]) -> Result<Value, Refusal> {
+    fn answer(&self, question: &str, body: &[u8]) -> Result<Answer<'_>, Refusal> {
         if question == "top" {
             let Top { number, hubs, set } = parsed(body)?;
             let (order, number) = (self.order(hubs)?, checked_number(number)?);
@@ -74,21 +73,19 @@ impl Answers for OfVertices {
                 }
                 None => order.of.top(number),
             };
-            let scored = best.into_iter().map(|one| Scored { id: one.name, score: one.score });
-            return Ok(json!(scored.collect::<Vec<_>>()));
+            let scored = best.into_iter().map(|one| Scored { id: one.name.into(), score: one.score });
+            return Ok(Answer::Best(scored.collect()));
         }
         let Rank { vertices, hubs } = parsed(body)?;
         checked_together("the number of vertices", vertices.len(), 1 + self.sets.len())?;
         let Ordered { of, lookup } = self.order(hubs)?;
-        let place = |Name(name): &Name| {
+        let place = |Name(name): Name| {
             let unknown = || format!("\"{name}\" is not among the {} vertices of the model", of.names.len());
-            let at = lookup.find(name).ok_or_else(|| Refusal::Unknown(unknown()))?;
-            let mut found = json!({ "id": name, "place": at + 1, "score": of.scores[at as usize] });
-            if !self.sets.is_empty() {
-                found["sets"] = self.sets.iter().map(|scores| scores[at as usize]).collect();
-            }
-            Ok(found)
+            let at = lookup.find(&name).ok_or_else(|| Refusal::Unknown(unknown()))?;
+            let score = |scores: &[f32]| f64::from(scores[at as usize]);
+            let sets = self.sets.iter().map(|scores| score(scores)).collect();
+            Ok(Placed { id: name, place: at + 1, score: score(&of.scores), sets })
         };
-        Ok(json!(vertices.iter().map(place).collect::<Result<Vec<Value>, Refusal>>()?))
+        Ok(Answer::Places(vertices.into_iter().map(place).collect::<Result<_, Refusal>>()?))
     }
 }

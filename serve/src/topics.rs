@@ -10,7 +10,7 @@ use megagrid_training::model::best;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::questions::{Answers, checked_number, checked_together, parsed, ten};
+use crate::questions::{Answer, Answers, Share, checked_number, checked_together, parsed, ten};
 use crate::{Error, Refusal};
 
 /// Topics, whose words are found by name.
@@ -55,7 +55,7 @@ impl OfTopics {
         Ok(Self { model, words, lookup, name, map: OnceLock::new() })
     }
 
-    fn topics(&self, body: &[u8]) -> Result<Value, Refusal> {
+    fn topics(&self, body: &[u8]) -> Result<Answer<'_>, Refusal> {
         let OfTexts { texts, number } = parsed(body)?;
         let number = checked_number(number)?.min(self.model.counts.topics.totals.len());
         checked_together("the number of texts", texts.len(), number)?;
@@ -64,10 +64,10 @@ impl OfTopics {
             return Err(Refusal::Unknown(format!("text {} has no word that the model knows", at + 1)));
         }
         let of_text = |mixture: Vec<f32>| {
-            let topic = |(topic, share)| json!({ "topic": topic, "share": share });
-            best((0..).zip(mixture), number).into_iter().map(topic).collect::<Vec<Value>>()
+            let topic = |(topic, share): (u32, f32)| Share { share: share.into(), topic };
+            best((0..).zip(mixture), number).into_iter().map(topic).collect()
         };
-        Ok(json!(self.model.mixtures(&bags).into_iter().map(of_text).collect::<Vec<_>>()))
+        Ok(Answer::Topics(self.model.mixtures(&bags).into_iter().map(of_text).collect()))
     }
 
     /// Counts the words of a text that the model knows.
@@ -80,17 +80,17 @@ impl OfTopics {
         bag
     }
 
-    fn map(&self, body: &[u8]) -> Result<Value, Refusal> {
+    fn map(&self, body: &[u8]) -> Result<Answer<'_>, Refusal> {
         let Nothing {} = parsed(body)?;
         if let Some(map) = self.map.get() {
-            return Ok(map.clone());
+            return Ok(Answer::Kept(map));
         }
         // Names were read when the model was loaded.
         let map = self.model.explored(&self.name).map_err(|error| Refusal::Unknown(error.to_string()))?;
-        Ok(self.map.get_or_init(|| map).clone())
+        Ok(Answer::Kept(self.map.get_or_init(|| map)))
     }
 
-    fn words(&self, body: &[u8]) -> Result<Value, Refusal> {
+    fn words(&self, body: &[u8]) -> Result<Answer<'_>, Refusal> {
         let Words { number } = parsed(body)?;
         let totals = &self.model.counts.topics.totals;
         let all = totals.iter().sum::<i64>().max(1) as f64;
@@ -101,7 +101,7 @@ impl OfTopics {
             let words: Vec<_> = words.iter().map(|&(word, _)| self.words.name(word)).collect();
             json!({ "topic": topic, "share": totals[topic] as f64 / all, "words": words })
         };
-        Ok(json!(top.into_iter().enumerate().map(topic).collect::<Vec<Value>>()))
+        Ok(Answer::Other(top.into_iter().enumerate().map(topic).collect()))
     }
 }
 
@@ -110,7 +110,7 @@ impl Answers for OfTopics {
         &["topics", "words", "map"]
     }
 
-    fn answer(&self, question: &str, body: &[u8]) -> Result<Value, Refusal> {
+    fn answer(&self, question: &str, body: &[u8]) -> Result<Answer<'_>, Refusal> {
         match question {
             "topics" => self.topics(body),
             "map" => self.map(body),

@@ -29,7 +29,8 @@ impl Server {
     /// Starts one that may not listen yet.
     pub fn begin(options: &[&str]) -> Self {
         let child = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
-            .args(["serve", "--port", "0", "-w", "2", "--watch-every", "0.05"])
+            // Pages of tests are files.
+            .args(["serve", "--port", "0", "-w", "2", "--watch-every", "0.05", "--allow-host", "null"])
             .args(options)
             .env_remove("MEGAGRID_TOKEN")
             .stdout(Stdio::piped())
@@ -62,7 +63,8 @@ impl Server {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n",
+            self.address
         );
         stream.write_all((head + body).as_bytes()).unwrap();
         let mut answer = String::new();
@@ -89,7 +91,7 @@ impl Server {
         said["answers"].take()
     }
 
-    fn end(mut self) -> (Option<i32>, String) {
+    pub fn end(mut self) -> (Option<i32>, String) {
         assert!(Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap().success());
         let mut said = String::new();
         self.messages().read_to_string(&mut said).unwrap();
@@ -303,7 +305,9 @@ fn what_cannot_be_answered_is_refused_with_the_reason() {
     let halves: Vec<TcpStream> = (0..100)
         .map(|_| {
             let mut stream = TcpStream::connect(&server.address).unwrap();
-            stream.write_all(b"POST /recommend HTTP/1.1\r\nHost: here\r\nContent-Length: 100\r\n\r\n{\"us").unwrap();
+            stream
+                .write_all(b"POST /recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"us")
+                .unwrap();
             stream
         })
         .collect();

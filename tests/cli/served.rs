@@ -1,5 +1,5 @@
-//! What a server stands: many who want models read again, models that are copied into place or linked, answers that would be too many,
-//! and questions that are not asked to the end.
+//! What a server stands: many who want models read again, models that are copied into place, linked or taken away, answers that would be
+//! too many, questions that are not asked to the end, or that pages of other sites ask.
 #![cfg(unix)]
 
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::serve::{Server, movies};
-use crate::{Place, done};
+use crate::{Place, done, fails};
 
 #[test]
 fn many_ask_for_models_to_be_read_again_and_all_are_told_that_they_were() {
@@ -77,14 +77,87 @@ fn more_answers_than_a_request_may_get_are_refused_before_they_are_made() {
 #[test]
 fn a_question_that_is_not_asked_to_the_end_is_counted() {
     let place = Place::new();
-    let model = movies(&place, "movies", "1");
+    let model = movies(&place, "my movies", "1");
     let server = Server::start(&[&model, "--time-limit", "0.3"]);
+    for path in ["/recommend", "/models/my%20movies/recommend"] {
+        assert_eq!(status(&mut half_asked(&server, path)), "408", "{path}");
+    }
+    let metrics = server.get("/metrics");
+    let count = "megagrid_requests_total{model=\"my movies\",question=\"recommend\",status=\"408\"} 2";
+    assert!(metrics.contains(count), "{metrics}");
+}
+
+/// Sends a question without its end.
+fn half_asked(server: &Server, path: &str) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).unwrap();
-    stream.write_all(b"POST /recommend HTTP/1.1\r\nHost: here\r\nContent-Length: 100\r\n\r\n{").unwrap();
+    let begin = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{{");
+    stream.write_all(begin.as_bytes()).unwrap();
+    stream
+}
+
+fn status(stream: &mut TcpStream) -> String {
     let mut said = [0; 12];
     stream.read_exact(&mut said).unwrap();
-    assert_eq!(&said, b"HTTP/1.1 408");
-    let metrics = server.get("/metrics");
-    let count = "megagrid_requests_total{model=\"movies\",question=\"recommend\",status=\"408\"} 1";
-    assert!(metrics.contains(count), "{metrics}");
+    String::from_utf8_lossy(&said).rsplit(' ').next().unwrap().to_owned()
+}
+
+#[test]
+fn questions_have_their_time_when_the_server_ends_and_what_is_cut_off_is_told() {
+    let place = Place::new();
+    let server = Server::start(&[&movies(&place, "movies", "1"), "--time-limit", "11"]);
+    // One whose head has no end has no question yet, and so no time of its own.
+    let mut headless = TcpStream::connect(&server.address).unwrap();
+    headless.write_all(b"POST /recommend HTTP/1.1\r\nHost: localhost\r\n").unwrap();
+    let mut asked = half_asked(&server, "/recommend");
+    server.get("/health");
+    let (code, said) = server.end();
+    assert_eq!((code, status(&mut asked)), (Some(0), "408".to_owned()), "{said}");
+    assert!(said.contains("requests that were not done in 11 s are cut off: 1"), "{said}");
+}
+
+#[test]
+fn a_model_whose_directory_is_gone_goes_on_and_is_told() {
+    let place = Place::new();
+    let model = movies(&place, "movies", "1");
+    let server = Server::start(&[&model]);
+    fs::rename(&model, place.path("elsewhere")).unwrap();
+    let failed = "megagrid_failed_reloads_total{model=\"movies\"} 1";
+    let begin = Instant::now();
+    while !server.get("/metrics").contains(failed) {
+        assert!(begin.elapsed() < Duration::from_secs(20), "{}", server.get("/metrics"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(server.get("/metrics").contains(failed), "it is counted once");
+    assert_eq!(server.ask("/recommend", &json!({ "users": ["u1"] })).0, 200);
+    let (_, said) = server.end();
+    assert_eq!(said.matches("movies goes on as it was").count(), 1, "{said}");
+}
+
+#[test]
+fn pages_of_other_sites_get_no_answer_from_a_server_without_a_token() {
+    let place = Place::new();
+    let (model, token) = (movies(&place, "movies", "1"), place.file("token", "a secret\n"));
+    let status = |server: &Server, host: &str, headers: &str| {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        let head = format!("POST /reload HTTP/1.1\r\n{host}{headers}Content-Length: 0\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        self::status(&mut stream)
+    };
+    let server = Server::start(&[&model, "--allow-host", "models.example.org"]);
+    for (host, headers, expected) in [
+        ("Host: localhost:80\r\n", "", "200"),
+        ("Host: models.example.org\r\n", "Origin: http://127.0.0.1:3000\r\n", "200"),
+        ("", "", "200"),
+        ("Host: example.org\r\n", "", "403"),
+        ("Host: localhost\r\n", "Origin: http://example.org\r\n", "403"),
+    ] {
+        assert_eq!(status(&server, host, headers), expected, "{host}{headers}");
+    }
+    let (code, _, said) = server.send("GET", "/models", "Origin: http://example.org\r\n", "");
+    assert!(code == 403 && said.contains("--allow-host") && said.starts_with("{\"error\":"), "{said}");
+    // What knows the token is no such page.
+    let server = Server::start(&[&model, "--token-file", &token]);
+    assert_eq!(status(&server, "Host: example.org\r\n", "Authorization: Bearer a secret\r\n"), "200");
+    fails(&["serve", &model, "--allow-host", "http://example.org"], 2, &["is no name of a host"]);
 }

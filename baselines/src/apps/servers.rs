@@ -32,7 +32,7 @@ impl<S: Store> Team<S> {
         let clients = store.clients()?;
         let before = store.usage();
         let (records_first, processes) = (store.gather() == Some(Gather::Real), run.processes.clone());
-        let threads = Threads::new(run)?;
+        let threads = Threads::new(run.workers, run.level)?;
         Ok(Self { clients, store, processes, threads, before, clocks: 0, records_first, gather_seconds: 0.0 })
     }
 

@@ -135,7 +135,16 @@ impl<P: VertexProgram> Faithful<P> {
         let vertices: Vec<P::Vertex> = here.map(|(_, vertex)| vertex).collect();
         let inbox = vertices.iter().map(|_| Mutex::new(None)).collect();
         let (is_square, num_left) = (list.square, list.num_left);
-        Ok(Self { edges, stored, is_square, num_left, vertices, inbox, threads: Threads::new(run)?, cut })
+        Ok(Self {
+            edges,
+            stored,
+            is_square,
+            num_left,
+            vertices,
+            inbox,
+            threads: Threads::new(run.workers, run.level)?,
+            cut,
+        })
     }
 
     /// Returns which vertices are here.

@@ -62,7 +62,7 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Additive + Send + Syn
             (Vec::from(sides), vec![list.num_left, 0])
         };
         let (rows, sums) = (Rows::zeros(cut.len(), widths[0]), Rows::zeros(cut.len(), widths[1]));
-        Ok(Self { cut, edges, others, rows, sums, threads: Threads::new(run)? })
+        Ok(Self { cut, edges, others, rows, sums, threads: Threads::new(run.workers, run.level)? })
     }
 
     /// Returns which vertices are here.

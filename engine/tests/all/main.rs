@@ -4,6 +4,7 @@
 mod alternating;
 mod append;
 mod append_kept;
+mod blockpg;
 mod branches;
 mod checkpoint;
 mod checkpoint_roles;
@@ -11,6 +12,8 @@ mod checkpoint_slices;
 mod cluster;
 mod grouped;
 mod incident;
+mod lda;
+mod lda_topics;
 mod made;
 mod memory;
 mod mf;
