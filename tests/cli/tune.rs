@@ -96,6 +96,7 @@ fn topics_and_samples_tune_themselves() {
     done(&["generate", "clicks", &clicks, "--samples", "300", "--features", "100"]);
     let record = place.name("blockpg.json");
     // Features descend one after the other there unless blocks are asked for.
+    fails(&["tune", "blockpg", &clicks, "-w", "1"], 2, &["no setting that is worth a search", "--tune"]);
     for (tune, found_by) in [(&[][..], "--workers"), (&["--tune", "blocks=20,50"], "--blocks")] {
         done(&[&["tune", "blockpg", &clicks, "-w", "2", "--json", &record], tune].concat());
         let found = json(&record);

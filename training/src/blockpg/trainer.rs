@@ -61,11 +61,14 @@ impl Algorithm for Regression {
         Ok(UpdatedOn::All)
     }
 
-    /// Blocks around their default; workers where there are no blocks unless they are asked for.
+    /// Blocks around their default; workers, if there are several, where there are no blocks unless they are asked for.
     fn tuned(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Vec<String> {
         let [number, features] = [Side::Left, Side::Right].map(|side| samples.values.num_vertices(side));
         let is_newton = || is_newton(samples, options, settings).is_ok_and(|is_newton| is_newton);
         if options.descends(number, settings) || is_newton() {
+            if settings.workers == 1 {
+                return Vec::new();
+            }
             let fewer = std::iter::successors(Some(1), |workers| Some(2 * workers));
             let workers = fewer.take_while(|&fewer| fewer < settings.workers).chain([settings.workers]);
             return vec![format!("workers={}", workers.map(|number| number.to_string()).collect::<Vec<_>>().join(","))];

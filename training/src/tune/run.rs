@@ -44,6 +44,10 @@ pub fn tune<A: Algorithm>(
     A::check_run(&data, &options, &run, true)?;
     let iterations = options.iterations();
     let given = if tuning.tune.is_empty() { A::tuned(&data, &options, &settings) } else { tuning.tune.clone() };
+    if given.is_empty() {
+        let advice = "train without tune, or say with --tune what to try";
+        return Err(Error::option(format!("{} has no setting that is worth a search here; {advice}", A::NAME)));
+    }
     let space = space::<A>(&given, &options, &settings)?;
     let data = Arc::new(data);
     let options = laid_out::<A>(&data, options, &settings, &space)?;
