@@ -37,7 +37,7 @@ def test_what_is_tuned_is_named_with_its_values(ratings, clicks, documents):
     for name, model, data in fits:
         tried = {trial["setting"].split("=")[0] for trial in model.fit(*data).report_["tuning"]["trials"]}
         assert tried == {name}, type(model)
-    assert all(type(model)(tune=True).fit(*data).report_["tuning"]["trials"] for _, model, data in fits[3:])
+    assert all(type(model)(tune=True, n_jobs=2).fit(*data).report_["tuning"]["trials"] for _, model, data in fits[3:])
 
 
 def test_parameters_are_those_of_scikit_learn(ratings):
