@@ -53,6 +53,37 @@ fn an_interrupt_ends_after_the_iteration() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_ends_a_comparison_and_its_run() {
+    use crate::launched::{children, end, send, wait};
+    let place = Place::new();
+    let compared = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+        .args([
+            "compare",
+            "mf",
+            &place.ratings(),
+            "--systems",
+            "megagrid",
+            "--iterations",
+            "1000000000",
+            "-w",
+            "1",
+            "-q",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait(|| !children(&compared).is_empty());
+    let run = children(&compared)[0];
+    std::thread::sleep(Duration::from_millis(500));
+    send("-TERM", compared.id());
+    let (code, messages) = end(compared);
+    assert_eq!(code, Some(130), "{messages}");
+    assert!(!fs::exists(format!("/proc/{run}")).unwrap());
+}
+
 #[test]
 fn a_continued_run_ends_as_one_that_never_stopped() {
     let place = Place::new();

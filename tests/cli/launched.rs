@@ -47,12 +47,17 @@ pub fn process(launch: &Child, number: usize, known: Option<u32>) -> u32 {
     };
     let mut found = None;
     wait(|| {
-        let id = launch.id();
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-        found = children.split_whitespace().filter_map(|id| id.parse().ok()).find(is_it);
+        found = children(launch).into_iter().find(is_it);
         found.is_some()
     });
     found.unwrap()
+}
+
+/// Returns the ids of the processes that a command's first thread has started.
+pub fn children(of: &Child) -> Vec<u32> {
+    let id = of.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    children.split_whitespace().filter_map(|id| id.parse().ok()).collect()
 }
 
 /// Waits until the first two processes have connections of data, which is when iterations begin.

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -75,11 +74,7 @@ impl Rounds<'_> {
         }
         // There may be a `--` in them, after which nothing is an option.
         args.extend(given);
-        let said = if processes > 1 || !is_here {
-            self.together(&program, &args, (network, record))
-        } else {
-            by_itself(&program, &args)
-        };
+        let said = self.processes_of_run(&program, &args, (network, record));
         let said = said.map_err(|failure| match failure.downcast() {
             Ok(Failure::Child { code, message }) => {
                 let message = message.map(|reason| format!("on {system}: {reason}"));
@@ -93,14 +88,16 @@ impl Rounds<'_> {
         serde_json::from_str(&text).context("reading a run's record")
     }
 
-    /// Runs several processes to their end; returns what they said.
-    fn together(
+    /// Runs the processes of a run to their end; returns what they said.
+    fn processes_of_run(
         &self,
         program: &Path,
         args: &[OsString],
         (network, record): (Option<&Network>, &Path),
     ) -> anyhow::Result<Vec<String>> {
-        let free = FreePorts::find(usize::from(self.processes)).context("finding free ports")?;
+        // One process on this machine is no cluster, and listens nowhere.
+        let ports = if self.processes > 1 { usize::from(self.processes) } else { 0 };
+        let free = FreePorts::find(ports).context("finding free ports")?;
         let (ssh, there) = self.machines.reached(None)?.unzip();
         let here = || network.map_or_else(|| free.addresses().to_vec(), Network::addresses);
         let addresses = there.unwrap_or_else(here);
@@ -118,30 +115,18 @@ impl Rounds<'_> {
         })?;
         let said = std::mem::take(&mut *lock(&kept));
         match ended {
-            Ended::Done => Ok(said),
-            Ended::Interrupted => Err(interrupted()),
+            // The last iteration may have been the one after which it was to end.
+            Ended::Done if interrupt::count() == 0 => Ok(said),
+            Ended::Done | Ended::Interrupted => Err(interrupted()),
             Ended::Failed { process, how, .. } => {
-                let message = reason(said.iter()).map_or_else(|| format!("process {process} {how}"), str::to_owned);
+                // The first process that fails says why; one by itself may have said other things before.
+                let is_only = self.processes == 1;
+                let message = if is_only { reason(said.iter().rev()) } else { reason(said.iter()) };
+                let message = message.map_or_else(|| format!("process {process} {how}"), str::to_owned);
                 Err(Failure::Child { code: how.code(), message: Some(message) }.into())
             }
         }
     }
-}
-
-/// Runs a process to its end; returns what it said.
-fn by_itself(program: &Path, args: &[OsString]) -> anyhow::Result<Vec<String>> {
-    let mut child = Command::new(program);
-    let output = child.args(args).stdin(Stdio::null()).stdout(Stdio::null()).output().context("starting a run")?;
-    let said: Vec<String> = String::from_utf8_lossy(&output.stderr).lines().map(str::to_owned).collect();
-    if output.status.code() == Some(interrupt::EXIT_CODE) || interrupt::count() > 0 {
-        return Err(interrupted());
-    }
-    if !output.status.success() {
-        let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-        let message = reason(said.iter().rev()).unwrap_or("it was killed").to_owned();
-        return Err(Failure::Child { code, message: Some(message) }.into());
-    }
-    Ok(said)
 }
 
 fn reason<'s>(mut said: impl Iterator<Item = &'s String>) -> Option<&'s str> {

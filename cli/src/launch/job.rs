@@ -40,7 +40,7 @@ const BY_SIGNAL: i32 = 128;
 pub struct Job<'j> {
     pub program: &'j Path,
     pub command: &'j [OsString],
-    /// Where each listens.
+    /// Where each listens; empty: there is one process, which is no part of a cluster.
     pub addresses: &'j [String],
     /// How their hosts are reached; `None`: they run on this machine.
     pub ssh: Option<&'j Ssh>,
@@ -150,11 +150,11 @@ struct Process {
     messages: Option<JoinHandle<()>>,
 }
 
-/// Runs a process for each address, until all have ended.
+/// Runs a process for each address, or one for none, until all have ended.
 pub fn run(job: &Job<'_>) -> anyhow::Result<Ended> {
     let mut processes = Vec::new();
     let secret = secret(job.ssh.is_some())?;
-    for number in 0..job.addresses.len() {
+    for number in 0..job.addresses.len().max(1) {
         match job.start(secret.as_deref(), number) {
             Ok(process) => processes.push(process),
             Err(error) => {
@@ -232,9 +232,11 @@ impl Job<'_> {
         let program = self.program.as_os_str();
         let mut of_process = self.inside.map_or_else(|| Command::new(program), |inside| inside(number, program));
         of_process.args(self.command).stdin(Stdio::null());
-        of_process.env(HOSTS, self.addresses.join(",")).env(PROCESS, number.to_string());
+        if !self.addresses.is_empty() {
+            of_process.env(HOSTS, self.addresses.join(",")).env(PROCESS, number.to_string());
+            of_process.envs(secret.map(|secret| (SECRET, secret)));
+        }
         of_process.env(LAUNCHED, std::process::id().to_string());
-        of_process.envs(secret.map(|secret| (SECRET, secret)));
         of_process
     }
 }
