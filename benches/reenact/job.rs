@@ -228,8 +228,8 @@ impl Topics {
                 return 0.0;
             }
             let (left, right) = (engine.on(Left), engine.on(Right));
-            let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
-            let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+            let documents = Vertices { len: left.len(), counts: &|id| left.sync(id) };
+            let words = Vertices { len: right.len(), counts: &|id| right.sync(id) };
             log_likelihood(&engine.global(), &documents, &words, 1)
         })
     }

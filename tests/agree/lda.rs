@@ -56,8 +56,8 @@ fn likelihood_where(list: &EdgeList<u32>, config: &Config, topic_of: impl Fn(usi
         words[word as usize * width + topic] += count as f32;
         topics.totals[topic] += i64::from(count);
     }
-    let documents = Vertices { len: list.num_left, counts: |id: usize| &documents[id * width..][..width] };
-    let words = Vertices { len: list.num_right, counts: |id: usize| &words[id * width..][..width] };
+    let documents = Vertices { len: list.num_left, counts: &|id| &documents[id * width..][..width] };
+    let words = Vertices { len: list.num_right, counts: &|id| &words[id * width..][..width] };
     log_likelihood(&topics, &documents, &words, 1)
 }
 
@@ -92,12 +92,8 @@ impl Counts {
 }
 
 /// Measures the likelihood, and keeps the counts.
-fn measured<'r>(
-    topics: &Topics,
-    documents: &Vertices<impl Fn(usize) -> &'r [f32] + Sync>,
-    words: &Vertices<impl Fn(usize) -> &'r [f32] + Sync>,
-) -> (f64, Counts) {
-    let counts = Counts::new(&topics.totals, (0..words.len).map(&words.counts));
+fn measured(topics: &Topics, documents: &Vertices<'_, [f32]>, words: &Vertices<'_, [f32]>) -> (f64, Counts) {
+    let counts = Counts::new(&topics.totals, (0..words.len).map(words.counts));
     (log_likelihood(topics, documents, words, 1), counts)
 }
 
@@ -110,8 +106,8 @@ fn megagrid(list: &EdgeList<u32>, config: &Config) -> Vec<(f64, Counts)> {
     let mut found = Vec::new();
     let between = |engine: &mut Engine<Lda<Dense>>, _: &_| {
         let (left, right) = (engine.on(Left), engine.on(Right));
-        let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
-        let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+        let documents = Vertices { len: left.len(), counts: &|id| left.sync(id) };
+        let words = Vertices { len: right.len(), counts: &|id| right.sync(id) };
         found.push(measured(&engine.global(), &documents, &words));
         Ok(false)
     };

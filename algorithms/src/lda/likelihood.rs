@@ -9,11 +9,11 @@ use super::counts::TopicCounts;
 use super::program::Topics;
 
 /// Vertices whose counts are looked at: how many, and the counts of each.
-pub struct Vertices<F> {
+pub struct Vertices<'v, C: ?Sized> {
     /// Vertices.
     pub len: usize,
-    /// Views a vertex's counts by id.
-    pub counts: F,
+    /// Views a vertex's counts by id. One call for each vertex, so that what looks at counts is compiled once for each form of them.
+    pub counts: &'v (dyn Fn(usize) -> &'v C + Sync),
 }
 
 /// Returns the natural logarithm of the gamma function of a positive number, to about 14 digits (Stirling's series).
@@ -62,16 +62,12 @@ pub(super) const TABLE: usize = 4096;
 ///
 /// # Complexity
 /// O(topics that occur, over all documents and words).
-pub fn log_likelihood<'v, D, W>(
+pub fn log_likelihood<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized>(
     topics: &Topics,
-    documents: &Vertices<impl Fn(usize) -> &'v D + Sync>,
-    words: &Vertices<impl Fn(usize) -> &'v W + Sync>,
+    documents: &Vertices<'_, D>,
+    words: &Vertices<'_, W>,
     threads: usize,
-) -> f64
-where
-    D: TopicCounts + ?Sized,
-    W: TopicCounts + ?Sized,
-{
+) -> f64 {
     let num_topics = topics.num_topics();
     let alpha: Vec<f64> = topics.alpha[..num_topics].iter().map(|&alpha| f64::from(alpha)).collect();
     // Topics that were given up have weight 0 and, but for rounding, no tokens.

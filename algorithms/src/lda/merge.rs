@@ -18,14 +18,14 @@ pub const MERGE_UP_TO: usize = 4096;
 /// # Complexity
 /// O(pairs of topics that occur together, over all documents and words). Memory: K²/2 numbers.
 #[must_use]
-pub fn merge_topics<'v, D: TopicCounts + ?Sized, W: TopicCounts + ?Sized>(
+pub fn merge_topics<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized>(
     topics: &Topics,
-    documents: &Vertices<impl Fn(usize) -> &'v D>,
-    words: &Vertices<impl Fn(usize) -> &'v W>,
+    documents: &Vertices<'_, D>,
+    words: &Vertices<'_, W>,
     wanted: usize,
 ) -> Topics {
     let (mut left, mut num_left) = (topics.clone(), topics.num_kept());
-    for (a, b) in best_unions::<D, W>(topics, documents, words) {
+    for (a, b) in best_unions(topics, documents, words) {
         if num_left > wanted && left.is_kept(a) && left.is_kept(b) {
             let less = if topics.totals[a] < topics.totals[b] { a } else { b };
             left.alpha[less] = 0.0;
@@ -36,17 +36,17 @@ pub fn merge_topics<'v, D: TopicCounts + ?Sized, W: TopicCounts + ?Sized>(
 }
 
 /// Returns all pairs of topics, the one first whose union gains most.
-fn best_unions<'v, D: TopicCounts + ?Sized, W: TopicCounts + ?Sized>(
+fn best_unions<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized>(
     topics: &Topics,
-    documents: &Vertices<impl Fn(usize) -> &'v D>,
-    words: &Vertices<impl Fn(usize) -> &'v W>,
+    documents: &Vertices<'_, D>,
+    words: &Vertices<'_, W>,
 ) -> Vec<(usize, usize)> {
     let num_topics = topics.num_topics();
     let alpha = topics.alpha.iter().map(|&alpha| f64::from(alpha)).sum::<f64>() / topics.num_kept().max(1) as f64;
     let beta = f64::from(topics.beta);
     let mut gains = vec![0.0; num_topics * num_topics.saturating_sub(1) / 2];
-    add_gains::<D>(&mut gains, num_topics, documents, &RisingLogs::new(alpha, TABLE));
-    add_gains::<W>(&mut gains, num_topics, words, &RisingLogs::new(beta, TABLE));
+    add_gains(&mut gains, num_topics, documents, &RisingLogs::new(alpha, TABLE));
+    add_gains(&mut gains, num_topics, words, &RisingLogs::new(beta, TABLE));
     let of_total = RisingLogs::new(topics.num_words as f64 * beta, 0);
     let total = |topic: usize| topics.totals[topic].max(0) as u64;
     let mut pairs = Vec::with_capacity(gains.len());
@@ -66,10 +66,10 @@ fn pair(a: usize, b: usize) -> usize {
 }
 
 /// Adds what the terms of one side's vertices gain by the union of each pair of topics.
-fn add_gains<'v, S: TopicCounts + ?Sized>(
+fn add_gains<S: TopicCounts + ?Sized>(
     gains: &mut [f64],
     num_topics: usize,
-    vertices: &Vertices<impl Fn(usize) -> &'v S>,
+    vertices: &Vertices<'_, S>,
     logs: &RisingLogs,
 ) {
     let mut found = Vec::new();
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn halves_of_a_topic_become_one() {
         let (documents, words) = (rows(&DOCUMENTS), rows(&WORDS));
-        let documents = Vertices { len: 3, counts: |id: usize| &documents[id][..] };
-        let words = Vertices { len: 3, counts: |id: usize| &words[id][..] };
+        let documents = Vertices { len: 3, counts: &|id| &documents[id][..] };
+        let words = Vertices { len: 3, counts: &|id| &words[id][..] };
         let left = merge_topics(&topics(), &documents, &words, 2);
         assert_eq!(left.num_kept(), 2);
         assert!(left.is_kept(1) && left.is_kept(0) != left.is_kept(2));
@@ -124,8 +124,8 @@ mod tests {
     fn gains_are_differences_of_the_likelihood() {
         let of = |documents: &[[f32; 3]], words: &[[f32; 3]], totals: Vec<i64>| {
             let (documents, words) = (rows(documents), rows(words));
-            let documents = Vertices { len: 3, counts: |id: usize| &documents[id][..] };
-            let words = Vertices { len: 3, counts: |id: usize| &words[id][..] };
+            let documents = Vertices { len: 3, counts: &|id| &documents[id][..] };
+            let words = Vertices { len: 3, counts: &|id| &words[id][..] };
             let topics = Topics { totals, ..topics() };
             log_likelihood(&topics, &documents, &words, 1)
         };
@@ -134,10 +134,8 @@ mod tests {
         let united = of(&unite(&DOCUMENTS), &unite(&WORDS), vec![10, 5, 0]);
 
         let (documents, words) = (rows(&DOCUMENTS), rows(&WORDS));
-        let (documents, words) = (
-            Vertices { len: 3, counts: |id: usize| &documents[id][..] },
-            Vertices { len: 3, counts: |id: usize| &words[id][..] },
-        );
+        let (documents, words) =
+            (Vertices { len: 3, counts: &|id| &documents[id][..] }, Vertices { len: 3, counts: &|id| &words[id][..] });
         let mut gains = vec![0.0; 3];
         add_gains(&mut gains, 3, &documents, &RisingLogs::new(f64::from(0.1_f32), TABLE));
         add_gains(&mut gains, 3, &words, &RisingLogs::new(f64::from(0.01_f32), TABLE));

@@ -33,10 +33,7 @@ const ROWS: usize = 512;
 
 impl SparseCounts {
     /// Copies the counts of vertices, on all threads; `numbers` says what number each topic gets, if any, `[num_topics]`.
-    fn new<'v, S: TopicCounts + ?Sized>(
-        numbers: &[Option<u16>],
-        vertices: &Vertices<impl Fn(usize) -> &'v S + Sync>,
-    ) -> Self {
+    fn new<S: TopicCounts + ?Sized>(numbers: &[Option<u16>], vertices: &Vertices<'_, S>) -> Self {
         // Counted first: a list that grows takes up to three times its bytes.
         let lens = fill(vertices.len, |id| {
             let mut len = 0;
@@ -139,20 +136,17 @@ fn each_kept<S: TopicCounts + ?Sized>(counts: &S, numbers: &[Option<u16>], mut v
 
 impl Model {
     /// Takes the model out of vertices, without the topics that were given up.
-    pub fn new<'v, D: TopicCounts + ?Sized, W: TopicCounts + ?Sized>(
+    pub fn new<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized>(
         topics: &Topics,
-        documents: &Vertices<impl Fn(usize) -> &'v D + Sync>,
-        words: &Vertices<impl Fn(usize) -> &'v W + Sync>,
+        documents: &Vertices<'_, D>,
+        words: &Vertices<'_, W>,
     ) -> Self {
         let documents = SparseCounts::new(&numbers(topics), documents);
         Self { documents, ..Self::of_words(topics, words) }
     }
 
     /// The same without documents: all that new ones need.
-    pub fn of_words<'v, W: TopicCounts + ?Sized>(
-        topics: &Topics,
-        words: &Vertices<impl Fn(usize) -> &'v W + Sync>,
-    ) -> Self {
+    pub fn of_words<W: TopicCounts + ?Sized>(topics: &Topics, words: &Vertices<'_, W>) -> Self {
         let words = SparseCounts::new(&numbers(topics), words);
         Self { topics: topics.only(&kept(topics)), words, documents: SparseCounts::default() }
     }

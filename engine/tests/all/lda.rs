@@ -63,8 +63,8 @@ fn run<S: Counted>(
         S::count(&mut engine);
         let merged = {
             let (left, right) = (engine.on(Left), engine.on(Right));
-            let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
-            let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+            let documents = Vertices { len: left.len(), counts: &|id| left.sync(id) };
+            let words = Vertices { len: right.len(), counts: &|id| right.sync(id) };
             merge_topics(&engine.global(), &documents, &words, topics)
         };
         engine.set_global(merged);

@@ -190,15 +190,15 @@ pub fn topics<S: Sampling>(edges: &GroupedEdges<u32>, config: &lda::Config, sett
 pub fn model<S: Counted>(engine: &mut Engine<Lda<S>>) -> Model {
     S::count(engine);
     let (left, right) = (engine.on(Left), engine.on(Right));
-    let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
-    let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+    let documents = Vertices { len: left.len(), counts: &|id| left.sync(id) };
+    let words = Vertices { len: right.len(), counts: &|id| right.sync(id) };
     Model::new(&engine.global(), &documents, &words)
 }
 
 /// Of counts that are up to date.
 pub fn likelihood<S: Sampling>(engine: &Engine<Lda<S>>) -> f64 {
     let (left, right) = (engine.on(Left), engine.on(Right));
-    let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
-    let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+    let documents = Vertices { len: left.len(), counts: &|id| left.sync(id) };
+    let words = Vertices { len: right.len(), counts: &|id| right.sync(id) };
     log_likelihood(&engine.global(), &documents, &words, 2)
 }

@@ -42,12 +42,12 @@ impl Counted for Mh {
     }
 }
 
-/// Looks at the counts of documents and words of an engine, which functions of the algorithm take by closures.
+/// Looks at the counts of documents and words of an engine.
 macro_rules! look {
     ($engine:expr, |$documents:pat_param, $words:ident| $act:expr) => {{
         let (left, right) = ($engine.on(Left), $engine.on(Right));
-        let $documents = &Vertices { len: left.len(), counts: |id| left.sync(id) };
-        let $words = &Vertices { len: right.len(), counts: |id| right.sync(id) };
+        let $documents = &Vertices { len: left.len(), counts: &|id| left.sync(id) };
+        let $words = &Vertices { len: right.len(), counts: &|id| right.sync(id) };
         $act
     }};
 }

@@ -112,11 +112,11 @@ impl Corpus {
     ) -> Result<Measured, Error> {
         let is_first = self.processes.number() == 0;
         self.tell_counts(topics, &word);
-        let of_words = Vertices { len: if is_first { self.num_words() } else { 0 }, counts: word };
+        let of_words = Vertices { len: if is_first { self.num_words() } else { 0 }, counts: &|id| word(id) };
         let mut topics = topics.clone();
         topics.totals.iter_mut().filter(|_| !is_first).for_each(|total| *total = 0);
         let [begin, end] = [self.documents[0].start, self.documents[self.documents.len() - 1].end];
-        let of_documents = Vertices { len: end - begin, counts: |id: usize| document(begin + id) };
+        let of_documents = Vertices { len: end - begin, counts: &|id| document(begin + id) };
         let mine = log_likelihood(&topics, &of_documents, &of_words, self.parts.len());
         let value = self.processes.sum(mine)?;
         Ok((value, BTreeMap::from([("log_likelihood", value), ("per_token", value / self.tokens.total as f64)])))
