@@ -4,6 +4,8 @@
 //! they may be quoted. Which columns are read is told by the roles that a user names, else by a header with names that are known
 //! ([`ENDS`](crate::columns::ENDS)), else they are the first ones. All others are ignored.
 
+use memchr::memchr2;
+
 use crate::columns::Columns;
 use crate::header::{self, Shape, is_comment};
 use crate::loaded::Loaded;
@@ -31,8 +33,12 @@ impl<R: Record> Syntax<R> for Delimited<'_> {
         if is_comment::<R>(line) {
             return Ok(());
         }
-        let fields = shape.pick(shape.separator.fields(line));
-        push::<R>(shape, columns, line, fields)
+        let mut fields = shape.separator.fields(line);
+        let picked = shape.pick(&mut fields);
+        if shape.is_exceeded(fields.rest()) {
+            return Err(shape.wider::<R>(line));
+        }
+        push::<R>(shape, columns, line, picked)
     }
 
     fn quoted(&self, shape: &Shape, columns: &mut Columns<R::Data>, record: &[u8]) -> Result<(), Malformed> {
@@ -49,9 +55,11 @@ impl<R: Record> Syntax<R> for Delimited<'_> {
         let fields = fields.map_while(|field| field.map_err(|malformed| wrong = Some(malformed)).ok());
         let mut fields = fields.fuse();
         let picked = shape.pick(&mut fields);
-        fields.for_each(drop);
+        let further = shape.further.unwrap_or(usize::MAX);
+        let is_wider = fields.enumerate().filter(|(at, field)| *at >= further && !field.is_empty()).count() > 0;
         match wrong {
             Some(malformed) => Err(malformed),
+            None if is_wider => Err(shape.wider::<R>(record)),
             None => push::<R>(shape, columns, record, picked.each_ref().map(|field| field.as_deref())),
         }
     }
@@ -60,8 +68,7 @@ impl<R: Record> Syntax<R> for Delimited<'_> {
         if !shape.is_usual {
             return (0, 0);
         }
-        let separator = shape.separator;
-        plain_lines(separator, text, &mut columns.ids, &mut columns.data, |text| rest::<R>(separator, text))
+        plain_lines(shape.separator, text, &mut columns.ids, &mut columns.data, |text| rest::<R>(shape, text))
     }
 }
 
@@ -89,11 +96,11 @@ fn wrong_number<R: Record>(found: &[u8]) -> Malformed {
 
 /// Reads what follows the two ids of a line, if it has the plainest form: the edge's data, and where the next line begins.
 #[inline]
-fn rest<R: Record>(separator: Separator, text: &[u8]) -> Option<(R::Data, usize)> {
+fn rest<R: Record>(shape: &Shape, text: &[u8]) -> Option<(R::Data, usize)> {
     if !R::has_number() {
-        return next_line(separator, text).and_then(|next| Some((R::of_text(&[])?, next)));
+        return next(shape, text).and_then(|next| Some((R::of_text(&[])?, next)));
     }
-    let start = match (separator, text) {
+    let start = match (shape.separator, text) {
         (Separator::Byte(separator), [first, ..]) if *first == separator => 1,
         (Separator::Space, [b' ', ..]) => 1,
         (Separator::Colons, [b':', b':', ..]) => 2,
@@ -102,7 +109,21 @@ fn rest<R: Record>(separator: Separator, text: &[u8]) -> Option<(R::Data, usize)
     let is_value = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E');
     let len = text[start..].iter().position(|byte| !is_value(byte))?;
     let number = R::of_text(&text[start..start + len])?;
-    next_line(separator, &text[start + len..]).map(|next| (number, start + len + next))
+    next(shape, &text[start + len..]).map(|next| (number, start + len + next))
+}
+
+/// Returns where the next line begins, behind the fields that are read, if the header has a column for each of the others.
+#[inline]
+fn next(shape: &Shape, text: &[u8]) -> Option<usize> {
+    match (shape.further, shape.separator, text) {
+        // One more field, a time say, ends with its line or is looked at again.
+        (Some(1), Separator::Byte(separator), [first, rest @ ..]) if *first == separator => {
+            let end = memchr2(separator, b'\n', rest)?;
+            (rest[end] == b'\n').then_some(end + 2)
+        }
+        // Nothing is behind a separator at the end of a line.
+        _ => next_line(shape.separator, text).filter(|&next| next <= 2 || !shape.is_exceeded(&text[1..next])),
+    }
 }
 
 #[cfg(test)]

@@ -113,7 +113,7 @@ pub enum Error {
         problem: &'static str,
     },
     /// A cache holds edges with other data than asked for.
-    #[error("{}: holds edges with {found}, expected edges with {expected}", path.display())]
+    #[error("{}: holds edges with {found}, expected edges with {expected}; {remedy}", path.display())]
     CacheEdgeType {
         /// The file.
         path: PathBuf,
@@ -121,6 +121,8 @@ pub enum Error {
         found: &'static str,
         /// The name of the edge data asked for.
         expected: &'static str,
+        /// How to make a cache of these.
+        remedy: &'static str,
     },
     /// Something is in the place of an output already.
     #[error("{}: exists already; remove it or name another output", .0.display())]

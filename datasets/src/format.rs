@@ -119,7 +119,8 @@ impl Format {
         let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
         let lines: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).take(SAMPLE_LINES).collect();
         if lines.first().is_some_and(|line| matches!(line[0], b'#' | b'%')) {
-            return Some(Self::Edges);
+            let of_table = unmarked(head, &lines).and_then(|table| from_fields(table, &lines));
+            return Some(of_table.filter(|&format| format == Self::Ratings).unwrap_or(Self::Edges));
         }
         if !lines.is_empty() && lines.iter().all(|line| line.starts_with(b"{\"") || line.starts_with(b"{ ")) {
             return Some(Self::JsonLines);
@@ -161,6 +162,19 @@ fn starts_with_its_length(line: &[u8]) -> bool {
     let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let first = fields.next().and_then(number);
     first == Some(fields.count() as f32)
+}
+
+/// Returns a text without the `#` before a header: of as many fields as the line below, which is none of further comments. Where white
+/// space separates fields, a comment could be one: its names have to be known.
+fn unmarked<'h>(head: &'h [u8], lines: &[&[u8]]) -> Option<&'h [u8]> {
+    let [first, second, ..] = lines else { return None };
+    let separator = Separator::of(lines[1..].iter().copied(), 2);
+    let header = separator.all_fields(first.strip_prefix(b"#")?.trim_ascii_start());
+    let names: Vec<String> = header.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    let is_header = !matches!(second[0], b'#' | b'%')
+        && names.len() == separator.all_fields(second).len()
+        && (separator != Separator::Space || known::<Rating>(&names).is_some());
+    is_header.then(|| head.trim_ascii_start()[1..].trim_ascii_start())
 }
 
 /// Edges, ratings or text, by the fields of the lines. The first line may be a header.

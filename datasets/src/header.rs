@@ -4,14 +4,17 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use crate::columns::ENDS;
-use crate::records::{RatingTime, Record};
+use crate::records::{Link, Pair, Rating, RatingTime, Record, WeightedLink};
 use crate::roles::{Places, listed};
-use crate::text::{Separator, Text, integer, number, paired};
+use crate::text::{Malformed, Separator, Text, integer, number, paired};
 use crate::warned::is_first;
-use crate::{Error, Roles};
+use crate::{Error, Role, Roles};
 
 /// Records that are looked at for names, and for a header, before the text is read.
 pub(crate) const FIRST_RECORDS: usize = 100;
+
+/// Columns that a text without a header may have before it is doubtful what they hold.
+const MOST_COLUMNS: usize = 8;
 
 /// How the records of a text are written.
 #[derive(Clone, Copy, Debug)]
@@ -20,16 +23,49 @@ pub(crate) struct Shape {
     pub(crate) columns: Places,
     /// Whether these are the first ones, in order.
     pub(crate) is_usual: bool,
+    /// Columns of the header behind the last one that is read, where it tells how many fields a record has at most.
+    pub(crate) further: Option<usize>,
 }
 
 impl Shape {
     fn new(separator: Separator, columns: Places) -> Self {
-        Self { separator, columns, is_usual: columns.0 == [0, 1] && columns.1.is_none_or(|at| at == 2) }
+        let is_usual = columns.0 == [0, 1] && columns.1.is_none_or(|at| at == 2);
+        Self { separator, columns, is_usual, further: None }
     }
 
-    /// Picks the columns out of a record's fields: those of the ends, and that of the number.
+    /// Notes how many columns the header has. White space may stand at the end of a line without a field behind it.
+    fn with_width(self, width: usize) -> Self {
+        let further = self.separator.quotable().and_then(|_| width.checked_sub(self.last() + 1));
+        Self { further, ..self }
+    }
+
+    /// Returns the last column that is read.
+    fn last(&self) -> usize {
+        let ([left, right], number) = self.columns;
+        left.max(right).max(number.unwrap_or(0))
+    }
+
+    /// Tells whether the header has no column for one of the fields that follow those which are picked. Empty ones need none.
     #[inline]
-    pub(crate) fn pick<F>(&self, mut fields: impl Iterator<Item = F>) -> [Option<F>; 3] {
+    pub(crate) fn is_exceeded(&self, rest: &[u8]) -> bool {
+        let (Some(further), Some(separator)) = (self.further, self.separator.quotable()) else { return false };
+        rest.iter().filter(|&&byte| byte == separator).count() >= further
+            && self.separator.fields(rest.trim_ascii_end()).skip(further).any(|field| !field.is_empty())
+    }
+
+    /// Reports a record that has more fields than the header.
+    #[cold]
+    pub(crate) fn wider<R: Record>(&self, record: &[u8]) -> Malformed {
+        let (width, separator) = (self.last() + 1 + self.further.unwrap_or(0), self.separator.name());
+        let expected = format!(
+            "{width} fields separated by {separator}, as in the header; a field that has {separator} in it needs quotes"
+        );
+        Malformed::new(R::NAME, record, expected)
+    }
+
+    /// Picks the columns out of a record's fields: those of the ends, and that of the number. Leaves those behind the last one.
+    #[inline]
+    pub(crate) fn pick<F>(&self, fields: &mut impl Iterator<Item = F>) -> [Option<F>; 3] {
         let ([left, right], number) = self.columns;
         if self.is_usual {
             let ends = [fields.next(), fields.next()];
@@ -37,8 +73,7 @@ impl Shape {
             return [left, right, number.and_then(|_| fields.next())];
         }
         let mut found = [None, None, None];
-        let last = left.max(right).max(number.unwrap_or(0));
-        for (at, field) in fields.take(last + 1).enumerate() {
+        for (at, field) in fields.take(self.last() + 1).enumerate() {
             if at == left {
                 found[0] = Some(field);
             } else if at == right {
@@ -219,6 +254,25 @@ pub(crate) fn known_number<R: Record>(names: &[String]) -> Option<usize> {
     R::NUMBER_COLUMNS.iter().find_map(|name| find(names, name)).filter(|_| R::has_number())
 }
 
+/// Returns the role of the first column of the ends, where the names of columns tell it. Edges with weights may be meant as ratings.
+pub(crate) fn role_of(names: &[String]) -> Option<Role> {
+    let [left, _] = ENDS.iter().find(|pair| pair.iter().all(|end| find(names, end).is_some()))?;
+    match *left {
+        "left" => None,
+        "document" => Some(Role::Document),
+        "source" | "src" | "from" => known_number::<WeightedLink>(names).is_none().then_some(Role::From),
+        _ => Some(Role::User),
+    }
+}
+
+/// Returns the same of the header of a text, if it has one.
+pub(crate) fn role_in(text: &mut Text<'_>) -> Option<Role> {
+    let (first, none) = (First::of::<Rating>(text, &Roles::default())?, Roles::default());
+    let role = role_of(&first.names())?;
+    let found = if role == Role::From { first.columns::<Link>(&none) } else { first.columns::<Pair>(&none) };
+    found.is_ok_and(|(_, is_header)| is_header).then_some(role)
+}
+
 /// Finds the column of the number: by names that are known, else the usual one.
 pub(crate) fn number_column<R: Record>(names: &[String]) -> Option<usize> {
     known_number::<R>(names).or_else(|| usual_number::<R>(names))
@@ -257,6 +311,18 @@ fn warn_of_order<R: Record>(path: &Path, names: &[String], ([left, right], numbe
     );
 }
 
+/// Says what is read where there are many columns without names.
+fn warn_of_width<R: Record>(path: &Path, width: usize, ([left, right], number): Places) {
+    let columns = [Some(left), Some(right), number].into_iter().flatten();
+    let roles = R::FIELDS.into_iter().chain([R::number_name()]);
+    let read: Vec<String> = roles.zip(columns).map(|(role, at)| format!("{role} in {}", at + 1)).collect();
+    tracing::warn!(
+        "{}: it has {width} columns and no header, and of them are read: {}; if that is wrong, say with --columns what holds what",
+        path.display(),
+        read.join(", "),
+    );
+}
+
 /// Takes the header off a text; returns how its records are written.
 pub(crate) fn begin<R: Record>(text: &mut Text<'_>, roles: &Roles) -> Result<Shape, Error> {
     let path = text.path().to_path_buf();
@@ -273,15 +339,18 @@ pub(crate) fn begin<R: Record>(text: &mut Text<'_>, roles: &Roles) -> Result<Sha
     if let Some(problem) = is_header.then(|| first.misnamed::<R>(roles, columns)).flatten() {
         return Err(Error::invalid(&path, problem));
     }
-    let (separator, lines) = (first.separator, first.lines);
+    let (shape, lines, names) = (Shape::new(first.separator, columns), first.lines, first.names());
     if is_header {
-        let names = first.names();
         // Of two columns all are read, and from left to right.
         let may_be_others = roles.is_empty() && names.len() > 2 && known::<R>(&names).is_none();
         if may_be_others && is_first(&path, "header") {
             warn_of_order::<R>(&path, &names, columns);
         }
         text.skip_lines(lines);
+        return Ok(shape.with_width(names.len()));
     }
-    Ok(Shape::new(separator, columns))
+    if names.len() > MOST_COLUMNS && roles.is_empty() && is_first(&path, "width") {
+        warn_of_width::<R>(&path, names.len(), columns);
+    }
+    Ok(shape)
 }

@@ -8,16 +8,22 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::columns::Columns;
-use crate::header::{known, known_number};
+use crate::header::{known, known_number, role_of};
 use crate::loaded::Loaded;
 use crate::records::Record;
 use crate::table::{self, Syntax};
 use crate::text::{Input, Malformed, Text};
-use crate::{Error, Roles};
+use crate::{Error, Role, Roles};
 
 /// Reads JSON lines. Edges that take more than `room` bytes are set aside in a file.
 pub(crate) fn read<R: Record>(input: &Input<'_>, room: usize) -> Result<Loaded<R::Data>, Error> {
     table::read::<R>(input, room, &JsonLines(input.roles()))
+}
+
+/// Returns the role of the first end, where the keys of the first line tell it.
+pub(crate) fn role(text: &Text<'_>) -> Option<Role> {
+    let first = text.lines().find(|line| !line.is_empty())?;
+    object(first, AllKeys).ok().and_then(|keys| role_of(&keys))
 }
 
 /// Records as JSON lines, whose keys have these roles.
@@ -54,7 +60,7 @@ impl JsonLines<'_> {
             return Err("JSON lines have keys, which are not numbered; name them in --columns, user=who say".to_owned());
         }
         let (known, number) = (known::<R>(keys), known_number::<R>(keys));
-        let unknown = |(at, _): &(usize, &crate::Role)| match at {
+        let unknown = |(at, _): &(usize, &Role)| match at {
             2 => number.is_none(),
             _ => known.is_none(),
         };

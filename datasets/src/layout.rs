@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::{Error, Format, Role, Roles, is_pipe};
+use crate::header::role_in;
+use crate::text::Input;
+use crate::{Error, Format, Role, Roles, is_pipe, json_lines, parquet};
 
 /// How an input is laid out. What is not said is told by its name and content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +44,24 @@ impl Layout {
             return Err(Error::invalid(path, problem));
         }
         Ok(format)
+    }
+
+    /// Returns a role of what an input holds: the first that is named; else that of its first end where columns have names that are
+    /// known, in a header, as keys or in a schema: [`Role::User`], [`Role::Document`], or [`Role::From`] of edges without weights. `None`
+    /// where they say nothing, or a text is stated to be of some format.
+    ///
+    /// # Errors
+    /// As [`Layout::find`].
+    pub fn role(&self, path: &Path) -> Result<Option<Role>, Error> {
+        if let Some(role) = self.roles.first() {
+            return Ok(Some(role));
+        }
+        Ok(match self.find(path)? {
+            Format::Edges | Format::Ratings if self.format.is_none() => role_in(&mut Input::open(path)?.head()?),
+            Format::JsonLines => json_lines::role(&Input::open(path)?.head()?),
+            Format::Parquet => parquet::role(&Input::open(path)?),
+            _ => None,
+        })
     }
 
     fn find_any(&self, path: &Path) -> Result<Format, Error> {

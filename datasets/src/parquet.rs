@@ -17,11 +17,12 @@ use megagrid_partition::parallel;
 
 use crate::columns::{Columns, Named, Pass};
 use crate::gather::Gathered;
+use crate::header::role_of;
 use crate::loaded::Loaded;
 use crate::output::{fenced, open_parquet};
 use crate::records::{Rating, Record};
 use crate::text::{Input, share};
-use crate::{Error, Readers};
+use crate::{Error, Readers, Role};
 
 /// Says that the edges have numbers.
 pub(crate) fn weights(input: &Input<'_>) -> Option<&'static str> {
@@ -34,6 +35,12 @@ pub(crate) fn weights(input: &Input<'_>) -> Option<&'static str> {
     };
     // Whatever is wrong with the file is reported when it is read.
     fenced(path, || has_numbers(path)).unwrap_or(false).then_some("a column of numbers")
+}
+
+/// Returns the role of the first end, where the names of columns tell it.
+pub(crate) fn role(input: &Input<'_>) -> Option<Role> {
+    let path = input.files().next()?;
+    fenced(path, || Ok(role_of(&names(open_parquet(path)?.metadata().file_metadata().schema_descr())))).ok()?
 }
 
 /// Reads all files. Edges that take more than `room` bytes are set aside in a file.

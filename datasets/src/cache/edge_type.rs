@@ -32,6 +32,18 @@ impl EdgeType {
         }
     }
 
+    /// Says how to make a cache with these data where one has others.
+    pub(super) fn remedy(self, found: Self) -> &'static str {
+        match (self, found) {
+            (Self::Nothing, _) => "convert its input again with --as graph",
+            (Self::Count, _) => "convert its input again with --as corpus",
+            (_, Self::Nothing) => {
+                "convert its input again with --as ratings, and with --columns rating=none where it has no ratings"
+            }
+            _ => "convert its input again with --as ratings",
+        }
+    }
+
     pub(super) fn tag(self) -> u32 {
         self as u32
     }

@@ -50,7 +50,8 @@ impl<T: EdgeData> Cache<T> {
         let file = CacheFile::open(path.as_ref())?;
         let (found, expected): (_, EdgeType) = (file.header.edge_type, T::TYPE);
         if found != expected {
-            return Err(Error::CacheEdgeType { path: file.path, found: found.name(), expected: expected.name() });
+            let (path, remedy) = (file.path, expected.remedy(found));
+            return Err(Error::CacheEdgeType { path, found: found.name(), expected: expected.name(), remedy });
         }
         let offsets = [Arc::new(open_offsets(&file, Side::Left)?), Arc::new(open_offsets(&file, Side::Right)?)];
         Ok(Self { file: Arc::new(file), offsets, edge_data: PhantomData, readers: None })

@@ -3,7 +3,7 @@
 //! A failure on the way, a full disk say, removes the temporary. A process that is killed leaves it behind, as `.megagrid-*.tmp`; it may
 //! be removed. What [`renew_directory`] leaves has a name that it finds again.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -12,8 +12,10 @@ use tempfile::{Builder, NamedTempFile};
 use crate::Error;
 
 mod directories;
+mod place;
 
 pub use directories::{renew_directory, replace_directory, write_directory};
+use place::Place;
 
 /// Writes a file that appears under `target` when it is complete. `write` gets it open, for reading too.
 ///
@@ -26,17 +28,20 @@ pub fn write_file<E: From<Error>>(target: &Path, write: impl FnOnce(&mut File) -
     Ok(sync(parent(target))?)
 }
 
-/// Writes a file that takes the place of `target` when it is complete: of a file or a symbolic link, if one is there. What
-/// is no regular file, a pipe or `/dev/null`, is written to as it stands.
+/// Writes a file that takes the place of `target` when it is complete: of a file, if one is there, whose permissions it takes over. A
+/// symbolic link stays, and what it names is replaced. What is no regular file, a pipe or `/dev/null`, or is open already, as
+/// `/dev/stdout`, is written to as it stands.
 ///
 /// # Errors
 /// Where the system refuses or `write` fails. The earlier file is left as it was then.
 pub fn replace_file<E: From<Error>>(target: &Path, write: impl FnOnce(&mut File) -> Result<(), E>) -> Result<(), E> {
-    if is_special(target) {
-        return write(&mut File::options().write(true).open(target).map_err(Error::io(target))?);
+    match Place::of(target) {
+        Place::AsItStands(place) => write(&mut place.open().map_err(Error::io(target))?),
+        Place::File(file) => {
+            complete(&file, write)?.persist(&file).map_err(|error| Error::io(target)(error.error))?;
+            Ok(sync(parent(&file))?)
+        }
     }
-    complete(target, write)?.persist(target).map_err(|error| Error::io(target)(error.error))?;
-    Ok(sync(parent(target))?)
 }
 
 /// Writes a text as [`replace_file`] does.
@@ -47,12 +52,32 @@ pub fn replace_text(target: &Path, text: &str) -> Result<(), Error> {
     replace_file(target, |file| file.write_all(text.as_bytes()).map_err(Error::io(target)))
 }
 
-/// Writes a file to the disk under a temporary name beside `target`.
+/// Writes a file to the disk under a temporary name beside `target`, with the permissions of a file that is there.
 fn complete<E: From<Error>>(target: &Path, write: impl FnOnce(&mut File) -> Result<(), E>) -> Result<NamedTempFile, E> {
-    let mut temporary = builder(0o666).tempfile_in(parent(target)).map_err(Error::io(target))?;
+    let earlier = fs::metadata(target).ok().filter(Metadata::is_file);
+    // Until it has those, only this process may read it.
+    let mode = if earlier.is_some() { 0o600 } else { 0o666 };
+    let mut temporary = builder(mode).tempfile_in(parent(target)).map_err(Error::io(target))?;
+    if let Some(earlier) = earlier {
+        take_over(&earlier, temporary.as_file()).map_err(Error::io(target))?;
+    }
     write(temporary.as_file_mut())?;
     temporary.as_file().sync_all().map_err(Error::io(target))?;
     Ok(temporary)
+}
+
+/// Gives a file the owner of an earlier one, if the system lets this process do that, and its permissions.
+#[cfg(unix)]
+fn take_over(earlier: &Metadata, file: &File) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    // Only the superuser may; what others write is theirs.
+    let _ = fchown(file, Some(earlier.uid()), Some(earlier.gid()));
+    file.set_permissions(earlier.permissions())
+}
+
+#[cfg(not(unix))]
+fn take_over(_: &Metadata, _: &File) -> io::Result<()> {
+    Ok(())
 }
 
 /// Tells before a long computation whether its output could be written to `target` afterwards.
@@ -72,15 +97,10 @@ pub fn check_replaceable(target: &Path) -> Result<(), Error> {
     if target.is_dir() {
         return Err(Error::invalid(target, "is a directory; name a file"));
     }
-    if is_special(target) {
-        return Ok(());
+    match Place::of(target) {
+        Place::AsItStands(_) => fs::metadata(target).map(drop).map_err(Error::io(target)),
+        Place::File(file) => builder(0o666).tempfile_in(parent(&file)).map(drop).map_err(Error::io(target)),
     }
-    builder(0o666).tempfile_in(parent(target)).map(drop).map_err(Error::io(target))
-}
-
-/// Tells whether there is something that is no regular file.
-fn is_special(target: &Path) -> bool {
-    fs::metadata(target).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
 fn refuse_existing(target: &Path) -> Result<(), Error> {
@@ -169,19 +189,59 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_are_replaced_and_devices_written_to() {
+    fn links_stay_and_devices_are_written_to() {
         let directory = tempfile::tempdir().unwrap();
-        let (linked, link) = (directory.path().join("linked"), directory.path().join("link"));
-        fs::write(&linked, b"old").unwrap();
-        std::os::unix::fs::symlink(&linked, &link).unwrap();
-        let write = |file: &mut File| file.write_all(b"new").map_err(Error::io(&link));
-        replace_file(&link, write).unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_file());
-        assert_eq!((fs::read(&linked).unwrap(), fs::read(&link).unwrap()), (b"old".to_vec(), b"new".to_vec()));
+        let at = |name| directory.path().join(name);
+        let write = |file: &mut File| file.write_all(b"new").map_err(Error::io(directory.path()));
+        // One names a link to a file, the other what is not there yet.
+        fs::create_dir(at("deep")).unwrap();
+        fs::write(at("deep/old"), b"old").unwrap();
+        for (link, linked) in [("second", "deep/first"), ("deep/first", "old"), ("dangling", "deep/absent")] {
+            std::os::unix::fs::symlink(linked, at(link)).unwrap();
+        }
+        for (link, linked) in [("second", "deep/old"), ("dangling", "deep/absent")] {
+            check_replaceable(&at(link)).unwrap();
+            replace_file(&at(link), write).unwrap();
+            assert!(fs::symlink_metadata(at(link)).unwrap().is_symlink());
+            assert!(fs::symlink_metadata(at(linked)).unwrap().is_file());
+            assert_eq!(fs::read(at(linked)).unwrap(), b"new");
+        }
+        assert!(fs::symlink_metadata(at("deep/first")).unwrap().is_symlink());
         let device = Path::new("/dev/null");
         check_replaceable(device).unwrap();
         replace_file(device, write).unwrap();
         assert!(!fs::metadata(device).unwrap().is_file());
+    }
+
+    /// As `/dev/stdout` does, where the output goes to a file.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_link_to_an_open_file_is_written_through() {
+        use std::os::fd::AsRawFd;
+        let directory = tempfile::tempdir().unwrap();
+        let (path, link) = (directory.path().join("open"), directory.path().join("link"));
+        let mut open = File::create(&path).unwrap();
+        open.write_all(b"before ").unwrap();
+        std::os::unix::fs::symlink(format!("/proc/self/fd/{}", open.as_raw_fd()), &link).unwrap();
+        check_replaceable(&link).unwrap();
+        replace_text(&link, "after").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&path).unwrap(), b"before after");
+        assert_eq!(open.metadata().unwrap().len(), 12, "it is the file that was open");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_is_replaced_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("out");
+        for mode in [0o600, 0o664] {
+            fs::write(&target, b"old").unwrap();
+            fs::set_permissions(&target, Permissions::from_mode(mode)).unwrap();
+            replace_text(&target, "new").unwrap();
+            assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, mode);
+        }
     }
 
     #[cfg(unix)]

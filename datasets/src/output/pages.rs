@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
 
+use ::parquet::basic::Type as Physical;
 use ::parquet::column::page::{Page, PageMetadata, PageReader};
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use ::parquet::data_type::DataType;
@@ -20,8 +21,14 @@ const FOOTER: u64 = 8;
 
 /// Opens a column of a row group. A dictionary that cannot lie in its page is an error of the first read.
 pub(crate) fn open_column(group: &dyn RowGroupReader, at: usize) -> Result<ColumnReader, ParquetError> {
-    let pages = Pages(group.get_column_page_reader(at)?);
-    Ok(get_column_reader(group.metadata().column(at).column_descr_ptr(), Box::new(pages)))
+    let described = group.metadata().column(at).column_descr_ptr();
+    let least = match described.physical_type() {
+        Physical::FIXED_LEN_BYTE_ARRAY => usize::try_from(described.type_length()).unwrap_or(0).max(1),
+        // A number, or the length of a text.
+        _ => 4,
+    };
+    let pages = Pages { pages: group.get_column_page_reader(at)?, least };
+    Ok(get_column_reader(described, Box::new(pages)))
 }
 
 /// Reads up to this many rows of a column, and returns how many there were.
@@ -99,31 +106,34 @@ impl Read for Ending {
 }
 
 /// The pages of a column, each checked.
-struct Pages(Box<dyn PageReader>);
+struct Pages {
+    pages: Box<dyn PageReader>,
+    /// Bytes that a value of a dictionary takes at least.
+    least: usize,
+}
 
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>, ParquetError> {
-        let page = self.0.get_next_page()?;
-        if let Some(Page::DictionaryPage { buf, num_values, .. }) = &page {
-            // A value of a dictionary takes four bytes at least: a number, or the length of a text.
-            if *num_values as usize > buf.len() / 4 {
-                let problem = format!("a dictionary of {num_values} values in {} bytes", buf.len());
-                return Err(ParquetError::General(problem));
-            }
+        let page = self.pages.get_next_page()?;
+        if let Some(Page::DictionaryPage { buf, num_values, .. }) = &page
+            && *num_values as usize > buf.len() / self.least
+        {
+            let problem = format!("a dictionary of {num_values} values in {} bytes", buf.len());
+            return Err(ParquetError::General(problem));
         }
         Ok(page)
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>, ParquetError> {
-        self.0.peek_next_page()
+        self.pages.peek_next_page()
     }
 
     fn skip_next_page(&mut self) -> Result<(), ParquetError> {
-        self.0.skip_next_page()
+        self.pages.skip_next_page()
     }
 
     fn at_record_boundary(&mut self) -> Result<bool, ParquetError> {
-        self.0.at_record_boundary()
+        self.pages.at_record_boundary()
     }
 }
 

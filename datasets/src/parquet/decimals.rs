@@ -70,6 +70,31 @@ mod tests {
         file.close().unwrap();
     }
 
+    /// Other programs write them so: a value of the dictionary is one byte.
+    #[test]
+    fn short_decimals_of_a_dictionary_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("d.parquet");
+        let message = "message m { required int64 user; required int64 item; required fixed_len_byte_array(1) rating (DECIMAL(2,1)); }";
+        let schema = Arc::new(parse_message_type(message).unwrap());
+        let mut file = SerializedFileWriter::new(fs::File::create(&path).unwrap(), schema, Default::default()).unwrap();
+        let mut group = file.next_row_group().unwrap();
+        for ids in [[1, 2, 3], [7, 8, 7]] {
+            let mut column = group.next_column().unwrap().unwrap();
+            column.typed::<Int64Type>().write_batch(&ids, None, None).unwrap();
+            column.close().unwrap();
+        }
+        let mut column = group.next_column().unwrap().unwrap();
+        let ratings = [45_i8, 5, -10].map(|tenths| FixedLenByteArray::from(vec![tenths as u8]));
+        column.typed::<FixedLenByteArrayType>().write_batch(&ratings, None, None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        let written = file.close().unwrap();
+        assert!(written.row_group(0).column(2).dictionary_page_offset().is_some());
+        let expected = parse_ratings(b"1 7 4.5\n2 8 0.5\n3 7 -1\n", Format::Ratings).unwrap();
+        assert_eq!(read_ratings(&path, None).unwrap(), expected);
+    }
+
     #[test]
     fn ratings_and_ids_are_those_of_the_text() {
         let directory = tempfile::tempdir().unwrap();

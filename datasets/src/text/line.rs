@@ -97,6 +97,13 @@ pub(crate) struct Fields<'a> {
     rest: Option<&'a [u8]>,
 }
 
+impl<'a> Fields<'a> {
+    /// Returns what is left of the line; nothing where the last field was taken.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest.unwrap_or_default()
+    }
+}
+
 impl<'a> Iterator for Fields<'a> {
     type Item = &'a [u8];
 

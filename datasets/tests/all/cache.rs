@@ -244,7 +244,10 @@ fn each_refusal_says_what_is_wrong() {
     assert!(matches!(prepared.write_cache(&path), Err(Error::OutputExists { .. })));
     let error = Cache::<()>::open(&path).unwrap_err();
     assert!(matches!(error, Error::CacheEdgeType { .. }));
-    assert!(error.to_string().ends_with("holds edges with numbers (f32), expected edges with no data"), "{error}");
+    let said = "holds edges with numbers (f32), expected edges with no data; convert its input again with --as graph";
+    assert!(error.to_string().ends_with(said), "{error}");
+    let error = Cache::<u32>::open(&path).unwrap_err().to_string();
+    assert!(error.ends_with("expected edges with counts (u32); convert its input again with --as corpus"), "{error}");
 
     let version = OpenOptions::new().write(true).open(&path).unwrap();
     version.write_all_at(&7u32.to_le_bytes(), 8).unwrap();

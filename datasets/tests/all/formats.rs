@@ -68,7 +68,8 @@ proptest! {
         header in any::<bool>(),
         end in prop::sample::select(vec!["\n", "\r\n", " \n", "\n\n"]),
     ) {
-        let head = if header { format!("user{separator}item{separator}rating{end}") } else { String::new() };
+        let names = ["user", "item", "rating", "more"].join(separator);
+        let head = if header { names + end } else { String::new() };
         let body: String =
             ratings.iter().map(|(u, i, r)| format!("{u}{separator}{i}{separator}{r}{separator}extra{end}")).collect();
         let read = parse_ratings((head + &body).as_bytes(), Format::Ratings).unwrap();
@@ -233,6 +234,15 @@ fn formats_are_told_by_name_and_content() {
         ("g", "2 0:1 7:5\n1 3:2\n", Format::LdaC),
         ("h", "2\n3\n1\n1 2 3\n", Format::BagOfWords),
         ("i", "the cat sat on the mat\na dog ran\n", Format::Text),
+        ("j", "#user,item,rating,time\nann,x,3,7\n", Format::Ratings),
+        ("k", "# who, what, stars\nann,x,3\n", Format::Ratings),
+        ("l", "# user item rating\r\n1 2 3\r\n", Format::Ratings),
+        ("m", "#user,item\n1,2\n", Format::Edges),
+        ("n", "# Directed graph: a.txt\n# FromNodeId\tToNodeId\tSign\n1\t2\t-1\n", Format::Edges),
+        ("o", "# FromNodeId\tToNodeId\n1\t2\n", Format::Edges),
+        ("p", "# my little graph\n1 2 3\n", Format::Edges),
+        ("q", "% a, b, c\n1,2,3\n", Format::Edges),
+        ("r", "#\n1 2 3\n", Format::Edges),
     ] {
         let path = folder.path().join(name);
         write(&path, text.as_bytes());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use megagrid_datasets::output::{Column, write_table};
 use megagrid_datasets::{
-    Corpus, Dataset, Error, Format, Layout, Readers, Roles, load_ratings_with, parse_graph, parse_ratings, read_corpus,
-    read_graph, read_ratings,
+    Corpus, Dataset, Error, Format, Layout, Readers, Role, Roles, load_ratings_with, parse_graph, parse_ratings,
+    read_corpus, read_graph, read_ratings,
 };
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
 use parquet::file::properties::WriterProperties;
@@ -167,6 +167,72 @@ fn a_header_with_known_names_tells_the_columns() {
     ] {
         assert_eq!(parse_ratings(text.as_bytes(), Format::Ratings).unwrap(), plain, "{text}");
         assert_eq!(read_ratings(written(text).path(), None).unwrap(), plain, "{text}");
+    }
+}
+
+#[test]
+fn a_header_with_known_names_tells_the_kind_of_data() {
+    let role = |text: &str, roles: &str| layout(None, roles).role(written(text).path()).unwrap();
+    for (text, roles, expected) in [
+        ("document,word,count\na,b,2\n", "", Some(Role::Document)),
+        ("#user,item\n1,2\n3,4\n", "", Some(Role::User)),
+        ("time;item_id;user_id\n1;2;3\n", "", Some(Role::User)),
+        ("source,target\n1,2\n3,4\n", "", Some(Role::From)),
+        ("source,target,weight\n1,2,3\n3,4,5\n", "", None),
+        ("source,target\na,b\nb,c\n", "", None),
+        ("who,what,stars\n1,2,3\n", "", None),
+        ("1,2\n3,4\n", "", None),
+        ("user,item\n1,2\n", "from=1,to=2", Some(Role::From)),
+        ("{\"word\": 1, \"document\": 2}\n", "", Some(Role::Document)),
+    ] {
+        assert_eq!(role(text, roles), expected, "{text}");
+    }
+    let stated = layout(Some(Format::Ratings), "").role(written("document,word,count\na,b,2\n").path());
+    assert_eq!(stated.unwrap(), None);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.parquet");
+    write_table(&path, &[("dst", Column::U32(vec![1].into())), ("src", Column::U32(vec![2].into()))]).unwrap();
+    assert_eq!(layout(None, "").role(&path).unwrap(), Some(Role::From));
+}
+
+#[test]
+fn a_record_is_not_wider_than_its_header() {
+    let read = |text: &str, roles: &str| {
+        let read = read_ratings(written(text).path(), layout(Some(Format::Ratings), roles));
+        read.map(|read| read.edges.num_edges()).map_err(|error| error.to_string())
+    };
+    let quotes = "separated by commas, as in the header; a field that has commas in it needs quotes";
+    for (text, roles, expected) in [
+        (
+            "user,item,rating\nann,tea,4\nann,Oceans,11,4\n",
+            "",
+            ":3: rating: found \"ann,Oceans,11,4\", expected 3 fields",
+        ),
+        ("user,item,rating\n1,2,4\n1,2,4,5\n1,2,4\n", "", ":3: rating: found \"1,2,4,5\", expected 3 fields"),
+        ("user,item,rating,time\n1,2,4,9\n1,2,4,9,,5\n", "", ":3: rating: found \"1,2,4,9,,5\", expected 4 fields"),
+        (
+            "user,item,rating,time,x\n1,2,4,9,\n1,2,4,9,5,6\n",
+            "",
+            ":3: rating: found \"1,2,4,9,5,6\", expected 5 fields",
+        ),
+        ("user,item,rating\n\"ann\",tea,4,5\n", "", ":2: rating: found \"\\\"ann\\\",tea,4,5\", expected 3 fields"),
+        (
+            "a,b,c,d\n1,2,3,x\n1,2,3,x,y\n",
+            "user=c,item=a,rating=2",
+            ":3: rating: found \"1,2,3,x,y\", expected 4 fields",
+        ),
+    ] {
+        let said = read(text, roles).unwrap_err();
+        assert!(said.contains(expected) && said.ends_with(quotes), "{text}: {said}");
+    }
+    for text in [
+        "user,item,rating\n1,2,4,\n1,2,4, ,,\r\n\"1\",3,4,,\n",
+        "user,item,rating,time\n1,2,4\n1,2,4,7\r\n1,2,4,7,\n",
+        "user,item,rating,time,x\n1,2,4\n1,2,4,7\n1,2,4,7,\"a, b\"\n",
+        "user item rating\n1 2 4\n1 2 4 5\n1 2 4 5 6\n",
+        "1,2,4\n1,2,4,5\n1,2,4,5,6\n",
+    ] {
+        assert_eq!(read(text, ""), Ok(3), "{text}");
     }
 }
 
