@@ -65,7 +65,8 @@ impl Kind {
 pub struct AnySource {
     #[command(flatten)]
     pub source: Source,
-    /// What to take the input for [default: by format; mtx, jsonl, parquet and three columns are ratings].
+    /// What to take the input for [default: by format, and by names of columns that are known; mtx, and without
+    /// such names jsonl, parquet and three columns, are ratings].
     #[arg(long = "as", value_name = "KIND", value_enum)]
     pub kind: Option<Kind>,
     /// Labels of samples that become 1, all others -1 [default: each label is a class].
@@ -91,9 +92,11 @@ impl AnySource {
         let layout = self.source.layout();
         let format = layout.find(self.path())?;
         let natural = match format {
-            Format::Edges => Kind::Graph,
-            Format::Ratings | Format::MatrixMarket => Kind::Ratings,
-            Format::JsonLines | Format::Parquet => layout.roles.first().map_or(Kind::Ratings, Kind::of),
+            Format::Edges => layout.role(self.path())?.map_or(Kind::Graph, Kind::of),
+            Format::Ratings | Format::JsonLines | Format::Parquet => {
+                layout.role(self.path())?.map_or(Kind::Ratings, Kind::of)
+            }
+            Format::MatrixMarket => Kind::Ratings,
             Format::Libsvm | Format::Table => Kind::Samples,
             Format::BagOfWords | Format::LdaC | Format::Counts | Format::Text => Kind::Corpus,
             Format::Cache => kind_of_cache(self.path())?,
@@ -111,9 +114,13 @@ impl AnySource {
 
     /// Reads the input into memory.
     pub fn read(&self, found: Found) -> anyhow::Result<Data> {
-        let (path, layout) = (self.path(), self.source.layout());
+        let (path, mut layout) = (self.path(), self.source.layout());
         if found.format == Format::Cache {
             return read_cache(path, found.kind);
+        }
+        // Its header calls the two columns users and items.
+        if found.format == Format::Edges && found.kind == Kind::Ratings && self.kind.is_none() {
+            layout.roles = layout.roles.only_pairs();
         }
         Ok(match found.kind {
             Kind::Graph => Data::Graph(read_graph(path, layout)?),

@@ -15,24 +15,19 @@ use megagrid_training::model::{self, Manifest};
 use megagrid_training::{Error, Model};
 
 use crate::failure::usage;
+use crate::kinds;
+use crate::progress::Progress;
 use crate::rows::{Piece, named};
 
 /// Reads a model of `mf` or `als`; of another kind says what to use instead.
 pub fn load(directory: &Path) -> anyhow::Result<(Factors, Manifest)> {
     let manifest = model::manifest(directory)?;
-    let instead = match &manifest.kind[..] {
-        Recommender::KIND => {
-            return Ok(model::load::<Recommender>(directory).map(|(model, manifest)| (model.0, manifest))?);
-        }
-        Factors::KIND => return Ok(model::load::<Factors>(directory)?),
-        "pagerank" | "hits" => "its best vertices are listed by megagrid top",
-        "lda" => "its topics, and those of documents, are shown by megagrid topics",
-        "blockpg" => "samples are scored by megagrid predict",
-        _ => "it has no factors",
-    };
-    let problem =
-        format!("a model of kind {}, expected {} or {}; {instead}", manifest.kind, Factors::KIND, Recommender::KIND);
-    Err(Error::invalid(&directory.join("model.json"), problem).into())
+    let _progress = Progress::spinner(false, "loading");
+    match &manifest.kind[..] {
+        Recommender::KIND => Ok(model::load::<Recommender>(directory).map(|(model, manifest)| (model.0, manifest))?),
+        Factors::KIND => Ok(model::load::<Factors>(directory)?),
+        other => Err(kinds::refused(directory, other, "mf or als")),
+    }
 }
 
 /// Leaves predictions outside the range of ratings as they are.
@@ -67,7 +62,8 @@ impl Asked {
     pub fn of_file(factors: &Factors, side: Side, path: &Path) -> anyhow::Result<Self> {
         let (text, names) = (read(path)?, factors.names.get(side)?);
         let lookup = names.lookup();
-        let asked: Vec<&str> = text.lines().map(str::trim).filter(|name| !name.is_empty()).collect();
+        // A name may begin or end with a blank.
+        let asked: Vec<&str> = text.lines().filter(|name| !name.is_empty()).collect();
         if asked.is_empty() {
             return Err(Error::invalid(path, "no name in it; expected one a line").into());
         }

@@ -26,6 +26,7 @@ mod generate;
 mod inspect;
 mod interrupt;
 mod kept;
+mod kinds;
 mod launch;
 mod man;
 mod output;

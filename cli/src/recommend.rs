@@ -15,11 +15,13 @@ use megagrid_training::model::{Manifest, Model};
 
 use crate::factors::{Asked, listing, load, rows, say_left_out, unclipped};
 use crate::output;
+use crate::progress::Progress;
 use crate::rows::{Output, ROWS};
 
 /// Lists the items that a model predicts the highest ratings of (`mf`), or that a user may want most (`als`): place, score, id.
 ///
-/// For several users it writes a table with the columns user, rank, item, score; as CSV to stdout, unless --output or --json names a place.
+/// For several users, and for those of --users, --all and --fold-in however many they are, it writes a table with the columns user, rank,
+/// item, score; as CSV to stdout, unless --output or --json names a place.
 /// Users come one after the other, as they were named. With --fold-in they are people whom the model has not seen: each is placed among
 /// the model's items by his own ratings (or feedback) only, and what he has rated is left out.
 #[derive(Clone, Debug, clap::Args)]
@@ -70,9 +72,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Some(path) => {
             let source = ratings(path, &manifest, args.columns.as_ref());
             let FoldedIn { factors, rated, .. } = folded_in(factors, &manifest, source)?;
-            let asked = Asked::all(&factors, Side::Left)?;
-            let is_one = asked.ids.len() == 1;
-            answer(args, &factors, &Asked { is_one, ..asked }, &rated)
+            answer(args, &factors, &Asked::all(&factors, Side::Left)?, &rated)
         }
         None => {
             let asked = match &args.users {
@@ -112,11 +112,14 @@ fn ratings(path: &Path, manifest: &Manifest, columns: Option<&Roles>) -> Source 
 /// Places people among the items of a model, and says what of their ratings counts for nothing.
 fn folded_in(factors: Factors, manifest: &Manifest, source: Source) -> anyhow::Result<FoldedIn> {
     let path = source.input.clone();
+    let progress = Progress::spinner(false, "reading");
     let theirs = if manifest.kind == Recommender::KIND { plain_feedback(source)? } else { plain_ratings(&source)? };
+    progress.say("placing");
     let folded = fold_in(factors, manifest, &theirs).map_err(|error| match error {
         Error::Missing(problem) => Error::invalid(&path, problem),
         other => other,
     })?;
+    drop(progress);
     say_left_out(&folded.unknown_items, theirs.right_names().len(), "items", "not in the model");
     say_left_out(&folded.left_out, theirs.left_names.len(), "users", "without anything that counts");
     Ok(folded)
@@ -124,6 +127,7 @@ fn folded_in(factors: Factors, manifest: &Manifest, source: Source) -> anyhow::R
 
 /// Returns the items that each of these users has rated.
 fn rated(factors: &Factors, users: &[u32], source: Source) -> anyhow::Result<Lists> {
+    let _progress = Progress::spinner(false, "reading");
     let ratings = plain_pairs(source)?;
     let (known_users, known_items) = (factors.names.get(Side::Left)?, factors.names.get(Side::Right)?);
     let mut numbers = vec![None; known_users.len()];

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use megagrid_datasets::Dictionary;
-use megagrid_datasets::output::{Column, check_replaceable, replace_file, write_pieces};
+use megagrid_datasets::output::{Column, replace_file, write_pieces};
 use serde_json::Value;
 
 use crate::failure::{Failure, usage};
+use crate::progress::Progress;
 use crate::{interrupt, output};
 
 /// Columns of some rows.
@@ -21,7 +22,8 @@ pub const ROWS: usize = 1 << 18;
 /// Where rows go.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Output {
-    /// Write a table: Parquet if the name ends in .parquet, JSON, an object a line, if it ends in .jsonl, else CSV; "-" is stdout.
+    /// Write a table: Parquet if the name ends in .parquet, JSON, an object a line, if it ends in .jsonl or .ndjson, fields between tabs if
+    /// it ends in .tsv, else CSV; "-" is stdout.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Write it as JSON, an object a line; "-" is stdout.
@@ -31,7 +33,8 @@ pub struct Output {
 
 #[derive(Clone, Copy)]
 enum Form {
-    Csv,
+    /// Text, with what separates its fields.
+    Delimited(u8),
     Json,
     Parquet,
 }
@@ -42,16 +45,11 @@ impl Output {
         self.output.is_some() || self.json.is_some()
     }
 
-    /// Tells whether neither JSON nor Parquet is asked for.
-    pub fn is_text(&self) -> bool {
-        matches!(self.place().1, Form::Csv)
-    }
-
     /// Checks before a long computation that what is to be written can be.
     pub fn check(&self) -> anyhow::Result<()> {
-        let (path, form) = self.place();
+        let (path, form) = self.place()?;
         if path != Path::new("-") {
-            return Ok(check_replaceable(path)?);
+            return Ok(output::check_replaceable(path)?);
         }
         if matches!(form, Form::Parquet) {
             return Err(usage("a Parquet table goes to a file, not to stdout"));
@@ -59,24 +57,39 @@ impl Output {
         Ok(())
     }
 
-    fn place(&self) -> (&Path, Form) {
+    fn place(&self) -> anyhow::Result<(&Path, Form)> {
         if let Some(path) = &self.json {
-            return (path, Form::Json);
+            return Ok((path, Form::Json));
         }
         let path = self.output.as_deref().unwrap_or("-".as_ref());
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some("parquet") => (path, Form::Parquet),
-            Some("jsonl") => (path, Form::Json),
-            _ => (path, Form::Csv),
-        }
+        let form = match &output::ending(path)[..] {
+            "parquet" => Form::Parquet,
+            "jsonl" | "ndjson" => Form::Json,
+            "tsv" => Form::Delimited(b'\t'),
+            other if other == "mgrid" || output::OTHER_FORMATS.contains(&other) => {
+                let expected = "expected a name that ends in .parquet, .jsonl, .ndjson, .tsv or .csv";
+                return Err(usage(format!("{} would not be what .{other} says; {expected}", path.display())));
+            }
+            _ => Form::Delimited(b','),
+        };
+        Ok((path, form))
     }
 
     /// Writes rows; to stdout if no place was named. A regular file is whole or absent, and replaced if there is one. An interrupt ends it after
     /// the piece at hand.
     pub fn write<'c>(&self, pieces: impl Iterator<Item = anyhow::Result<Piece<'c>>>) -> anyhow::Result<()> {
-        let (path, form) = self.place();
+        let (path, form) = self.place()?;
         interrupt::count_only();
-        let pieces = pieces.map(|piece| if interrupt::count() > 0 { Err(Failure::Interrupted.into()) } else { piece });
+        let progress = Progress::spinner(path == Path::new("-"), "writing");
+        let mut rows = 0;
+        let pieces = pieces.map(|piece| {
+            if interrupt::count() > 0 {
+                return Err(Failure::Interrupted.into());
+            }
+            rows += piece.as_ref().map_or(0, |piece| num_rows(piece));
+            progress.say(format!("writing, {rows} rows"));
+            piece
+        });
         match form {
             Form::Parquet => write_pieces(path, pieces),
             _ if path == Path::new("-") => {
@@ -97,24 +110,28 @@ fn lines<'c>(
     let mut to = BufWriter::with_capacity(1 << 16, to);
     for (at, piece) in pieces.enumerate() {
         let piece = piece?;
-        if at == 0 && matches!(form, Form::Csv) {
-            let names: Vec<_> = piece.iter().map(|(name, _)| quoted(name)).collect();
-            writeln!(to, "{}", names.join(","))?;
+        if let (0, Form::Delimited(separator)) = (at, form) {
+            let names: Vec<_> = piece.iter().map(|(name, _)| quoted(name, separator)).collect();
+            writeln!(to, "{}", names.join(&char::from(separator).to_string()))?;
         }
-        for row in 0..piece.first().map_or(0, |(_, column)| column.len()) {
+        for row in 0..num_rows(&piece) {
             match form {
-                Form::Json => json_line(&mut to, &piece, row)?,
-                Form::Csv | Form::Parquet => csv_line(&mut to, &piece, row)?,
+                Form::Delimited(separator) => delimited_line(&mut to, &piece, row, separator)?,
+                Form::Json | Form::Parquet => json_line(&mut to, &piece, row)?,
             }
         }
     }
     Ok(to.flush()?)
 }
 
-fn csv_line(to: &mut impl Write, piece: &Piece<'_>, row: usize) -> std::io::Result<()> {
+fn num_rows(piece: &Piece<'_>) -> usize {
+    piece.first().map_or(0, |(_, column)| column.len())
+}
+
+fn delimited_line(to: &mut impl Write, piece: &Piece<'_>, row: usize, separator: u8) -> std::io::Result<()> {
     for (at, (_, column)) in piece.iter().enumerate() {
         if at > 0 {
-            to.write_all(b",")?;
+            to.write_all(&[separator])?;
         }
         match column {
             Column::U32(values) => write!(to, "{}", values[row])?,
@@ -122,16 +139,16 @@ fn csv_line(to: &mut impl Write, piece: &Piece<'_>, row: usize) -> std::io::Resu
             Column::I64(values) => write!(to, "{}", values[row])?,
             Column::F32(values) => write!(to, "{}", values[row])?,
             Column::F64(values) => write!(to, "{}", values[row])?,
-            Column::Strings(values) => to.write_all(quoted(&values[row]).as_bytes())?,
-            Column::Names(names) => to.write_all(quoted(&names.name(row as u32)).as_bytes())?,
+            Column::Strings(values) => to.write_all(quoted(&values[row], separator).as_bytes())?,
+            Column::Names(names) => to.write_all(quoted(&names.name(row as u32), separator).as_bytes())?,
         }
     }
     to.write_all(b"\n")
 }
 
-/// Quotes a field where it has to be (RFC 4180).
-fn quoted(field: &str) -> std::borrow::Cow<'_, str> {
-    match field.contains([',', '"', '\n', '\r']) {
+/// Quotes a field where it has to be (RFC 4180), and where it begins or ends with a blank, which readers would take off.
+fn quoted(field: &str, separator: u8) -> std::borrow::Cow<'_, str> {
+    match field.contains([char::from(separator), '"', '\n', '\r']) || field.trim() != field {
         true => format!("\"{}\"", field.replace('"', "\"\"")).into(),
         false => field.into(),
     }
@@ -172,7 +189,7 @@ mod tests {
 
     fn written(form: Form) -> String {
         let piece = |first: u64| -> anyhow::Result<Piece<'static>> {
-            let names = vec!["plain".to_owned(), "a, \"b\"\nc".to_owned()];
+            let names = vec![" plain".to_owned(), "a, \"b\"\nc".to_owned()];
             Ok(vec![
                 ("id", Column::U64(vec![first, first + 1].into())),
                 ("name", Column::Strings(names.into())),
@@ -187,8 +204,9 @@ mod tests {
     #[test]
     fn fields_of_csv_are_quoted_where_they_have_to_be() {
         let quoted = "\"a, \"\"b\"\"\nc\"";
-        let expected = format!("id,name,score\n1,plain,0.1\n2,{quoted},-2\n3,plain,0.1\n4,{quoted},-2\n");
-        assert_eq!(written(Form::Csv), expected);
+        let plain = "\" plain\"";
+        let expected = format!("id,name,score\n1,{plain},0.1\n2,{quoted},-2\n3,{plain},0.1\n4,{quoted},-2\n");
+        assert_eq!(written(Form::Delimited(b',')), expected);
     }
 
     #[test]
@@ -197,6 +215,6 @@ mod tests {
         let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(rows.len(), 4);
         assert_eq!(rows[1], serde_json::json!({"id": 2, "name": "a, \"b\"\nc", "score": -2.0}));
-        assert!(text.starts_with("{\"id\":1,\"name\":\"plain\",\"score\":0.1}\n"), "{text}");
+        assert!(text.starts_with("{\"id\":1,\"name\":\" plain\",\"score\":0.1}\n"), "{text}");
     }
 }

@@ -12,8 +12,8 @@ use crate::rows::{Output, ROWS};
 
 /// Lists the items most similar to an item, by the cosine of the angle between their factors in a model of `mf` or `als`: place, cosine, id.
 ///
-/// For several items it writes a table with the columns item, rank, similar, cosine; as CSV to stdout, unless --output or --json
-/// names a place.
+/// For several items, and for those of --names and --all however many they are, it writes a table with the columns item, rank, similar,
+/// cosine; as CSV to stdout, unless --output or --json names a place.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     group(ArgGroup::new("which").required(true).args(["name", "names", "all"])),

@@ -1,17 +1,20 @@
 //! `megagrid top`: the best vertices of a model of `pagerank` or `hits`, or the largest weights of one of `blockpg`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use megagrid_datasets::Dictionary;
 use megagrid_datasets::output::Column;
+use megagrid_training::Model;
 use megagrid_training::blockpg::Linear;
 use megagrid_training::graph::{Top, listing};
 use megagrid_training::hits::Authorities;
 use megagrid_training::model::{self, Scored};
 use megagrid_training::pagerank::Ranks;
-use megagrid_training::{Error, Model};
 
 use crate::failure::usage;
+use crate::kinds;
 use crate::output;
+use crate::progress::Progress;
 use crate::rows::Output;
 
 /// Lists the vertices with the highest scores of a model of `pagerank`, the best authorities or hubs of a model of `hits`, or the features with
@@ -43,19 +46,26 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return weights(args);
     }
     let top = Top { number: args.number as usize, hubs: args.hubs, set: args.set };
-    let best = if kind == Authorities::KIND {
-        model::load::<Authorities>(&args.model)?.0.answer(&top)?
-    } else {
-        model::load::<Ranks>(&args.model)?.0.answer(&top)?
+    let progress = Progress::spinner(false, "loading");
+    let (best, names) = match &kind[..] {
+        Authorities::KIND => {
+            let (model, _) = model::load::<Authorities>(&args.model)?;
+            (model.answer(&top)?, if args.hubs { model.hubs.names } else { model.authorities.names })
+        }
+        Ranks::KIND => {
+            let (model, _) = model::load::<Ranks>(&args.model)?;
+            (model.answer(&top)?, model.ranked.names)
+        }
+        other => return Err(kinds::refused(&args.model, other, "pagerank, hits or blockpg")),
     };
+    drop(progress);
     if !args.output.is_named() {
         return output::print(&listing(&best));
     }
-    let (ids, scores): (Vec<String>, Vec<f64>) = best.into_iter().map(|one| (one.name, one.score)).unzip();
     args.output.write(std::iter::once(Ok(vec![
-        ("rank", Column::U32((1..=ids.len() as u32).collect())),
-        ("id", Column::Strings(ids.into())),
-        ("score", Column::F64(scores.into())),
+        ("rank", Column::U32((1..=best.len() as u32).collect())),
+        ("id", ids(best.iter(), &names)),
+        ("score", Column::F64(best.iter().map(|one| one.score).collect())),
     ])))
 }
 
@@ -67,7 +77,8 @@ fn weights(args: &Args) -> anyhow::Result<()> {
     if args.set.is_some() {
         return Err(usage("--set is for models of pagerank --restart-sets"));
     }
-    let found = largest(&args.model, args.number as usize)?;
+    let (linear, _) = model::load::<Linear>(&args.model)?;
+    let found = largest(&linear, args.number as usize);
     if !args.output.is_named() {
         let text = found.iter().map(|(class, best)| format!("class {class}\n{}", listing(best)));
         return output::print(&text.collect::<String>());
@@ -76,14 +87,13 @@ fn weights(args: &Args) -> anyhow::Result<()> {
     args.output.write(std::iter::once(Ok(vec![
         ("class", Column::Strings(rows().map(|(class, ..)| class.clone()).collect())),
         ("rank", Column::U32(rows().map(|(_, rank, _)| rank).collect())),
-        ("id", Column::Strings(rows().map(|(.., one)| one.name.clone()).collect())),
+        ("id", ids(rows().map(|(.., one)| one), &linear.features)),
         ("weight", Column::F64(rows().map(|(.., one)| one.score).collect())),
     ])))
 }
 
 /// Returns the class of each model, and the features with the largest weights.
-fn largest(directory: &Path, number: usize) -> Result<Vec<(String, Vec<Scored>)>, Error> {
-    let (linear, _) = model::load::<Linear>(directory)?;
+fn largest(linear: &Linear, number: usize) -> Vec<(String, Vec<Scored>)> {
     let of = |model: usize| {
         let best = linear.largest(model, number).into_iter().map(|feature| Scored {
             name: linear.features.name(feature).into_owned(),
@@ -91,5 +101,16 @@ fn largest(directory: &Path, number: usize) -> Result<Vec<(String, Vec<Scored>)>
         });
         (linear.class(model).to_owned(), best.collect())
     };
-    Ok((0..linear.intercepts.len()).map(of).collect())
+    (0..linear.intercepts.len()).map(of).collect()
+}
+
+/// Returns names as a column: of integers where all of the model are.
+fn ids<'s>(listed: impl Iterator<Item = &'s Scored>, all: &Dictionary) -> Column<'static> {
+    let names: Vec<String> = listed.map(|one| one.name.clone()).collect();
+    // The text of an integer is its canonical one.
+    let integers = || names.iter().map(|name| name.parse().ok()).collect::<Option<Vec<u64>>>();
+    match all.is_integers().then(integers).flatten() {
+        Some(integers) => Column::U64(integers.into()),
+        None => Column::Strings(names.into()),
+    }
 }

@@ -7,10 +7,12 @@ use megagrid_datasets::{Dictionary, Format, Layout, Roles};
 use megagrid_partition::Side;
 use megagrid_training::input::parse_format;
 use megagrid_training::lda::{NewDocuments, TopicModel, layout_of_new, listing};
-use megagrid_training::model::{self, best};
+use megagrid_training::model::{self, Model, best};
 use serde_json::{Value, json};
 
+use crate::kinds;
 use crate::output;
+use crate::progress::Progress;
 use crate::rows::shortest;
 
 /// Lists the topics of a model of `lda`, the largest first: number, share of the tokens, top words. With --documents,
@@ -49,7 +51,11 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(output) = &args.output {
-        megagrid_datasets::output::check_target(output)?;
+        output::check_target(output)?;
+    }
+    let kind = model::manifest(&args.model)?.kind;
+    if kind != TopicModel::KIND {
+        return Err(kinds::refused(&args.model, &kind, TopicModel::KIND));
     }
     let (model, manifest) = model::load::<TopicModel>(&args.model)?;
     if let Some(page) = &args.page {
@@ -74,8 +80,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn fold_in(args: &Args, model: &TopicModel, words: &Dictionary, (path, layout): (&Path, Layout)) -> anyhow::Result<()> {
     let advice = "the model knows none of its words";
+    let progress = Progress::spinner(false, "reading");
     let documents = NewDocuments::read(path, layout, model.tokenizer, words, advice)?;
+    progress.say("finding topics");
     let mixtures = model.mixtures(&documents.words);
+    drop(progress);
     if documents.unknown > 0 {
         let all = documents.tokens + documents.unknown;
         eprintln!("megagrid: {} of {all} words are not in the model's vocabulary and were left out", documents.unknown);

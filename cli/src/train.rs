@@ -104,6 +104,7 @@ pub fn observed<A: Algorithm>(job: Job<A>, common: &Common) -> anyhow::Result<Tr
 pub fn conclude<A: Trains>(trained: Trained<A>, common: &Common, text: &str) -> anyhow::Result<()> {
     let Trained { record, model, checksum } = trained;
     if let (Some(directory), Some(model)) = (&common.model, &model) {
+        let _progress = Progress::spinner(common.quiet, "writing the model");
         model::save(model, directory, &record, checksum)?;
     }
     common.write_record(&record)?;

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::fs;
 
+use megagrid_datasets::output::{Column, read_table};
+
 use crate::{Place, done, fails, json};
 
 /// Writes samples of three classes with these names, each with a feature of its own beside others.
@@ -78,12 +80,34 @@ fn classes_are_predicted_with_their_probabilities() {
 }
 
 #[test]
+fn chances_of_two_classes_are_a_whole_table_where_a_place_is_named() {
+    let place = Place::new();
+    let (train, model) = (samples(&place, "s.libsvm", ["1", "1", "7"], 300), place.name("model"));
+    done(&["blockpg", &train, "--model", &model, "-q"]);
+    let [csv, parquet] = ["chances.csv", "chances.parquet"].map(|name| place.name(name));
+    for output in [&csv, &parquet] {
+        assert_eq!(done(&["predict", &model, &train, "--output", output]), "");
+    }
+    let table = read_table(&place.path("chances.parquet")).unwrap();
+    let (Column::U64(samples), Column::F64(chances)) = (&table[0].1, &table[1].1) else { panic!("{table:?}") };
+    let lines = samples.iter().zip(chances.iter()).map(|(sample, chance)| format!("{sample},{chance}\n"));
+    let expected = format!("sample,probability\n{}", lines.collect::<String>());
+    assert_eq!(fs::read_to_string(&csv).unwrap(), expected);
+    assert_eq!(done(&["predict", &model, &train, "--output", "-"]), expected);
+    let plain: String = chances.iter().map(|chance| format!("{chance:.9}\n")).collect();
+    assert_eq!(done(&["predict", &model, &train]), plain);
+}
+
+#[test]
 fn a_model_of_two_classes_has_its_largest_weights_listed() {
     let place = Place::new();
     let (train, model) = (samples(&place, "s.libsvm", ["1", "1", "7"], 300), place.name("model"));
     done(&["blockpg", &train, "--model", &model, "-q"]);
     let top = done(&["top", &model, "-n", "1"]);
     assert!(top.starts_with("class 7\n") && top.lines().count() == 2, "{top}");
+    // Features that are numbers have the type that they have elsewhere.
+    let row: serde_json::Value = serde_json::from_str(&done(&["top", &model, "-n", "1", "--json", "-"])).unwrap();
+    assert!(row["id"].is_u64() && row["class"] == "7", "{row}");
     fails(&["top", &model, "--hubs"], 2, &["--hubs is for models of hits"]);
 }
 

@@ -123,7 +123,7 @@ fn generate_refuses_what_exists_and_leaves_nothing() {
     assert!(!place.path("u.truth/unfinished").exists());
     fs::remove_file(&unfinished).unwrap();
     fs::remove_dir_all(place.path("u.truth")).unwrap();
-    fails(&["generate", "rmat", &place.name("none/g.txt")], 1, &["none/g.txt", "No such file"]);
+    fails(&["generate", "rmat", &place.name("none/g.txt")], 1, &["none/g.txt: the directory", "none is not there"]);
     assert_eq!(place.listing(), ["r.txt", "s.truth", "vocab.c.txt"]);
 }
 
@@ -146,9 +146,10 @@ fn generate_refuses_settings_out_of_range() {
     for (what, options, message) in cases {
         fails(&[&["generate", what, &out], options].concat(), 2, &[message]);
     }
-    for name in ["a.gz", "a.parquet", "a.mtx", "a.truth"] {
+    for name in ["a.gz", "a.parquet", "a.mtx", "a.truth", "a.json", "a.JSONL", "a.ndjson"] {
         fails(&["generate", "ratings", &place.name(name)], 2, &["would be plain text"]);
     }
+    fails(&["generate", "ratings", "-"], 2, &["goes to a file, not to stdout"]);
     fails(&["generate", "trees", &out], 2, &["trees"]);
     assert!(place.listing().is_empty());
 }
@@ -302,13 +303,34 @@ fn convert_takes_every_format() {
 }
 
 #[test]
+fn convert_follows_a_header() {
+    let place = Place::new();
+    let inputs = [
+        ("c.csv", "document,word,count\nd1,tea,3\nd2,rye,1\n", "corpus of 2 documents, 2 words, 2 entries", "lda"),
+        ("c.jsonl", "{\"document\": \"d1\", \"word\": \"tea\", \"count\": 3}\n", "corpus of 1 documents", "lda"),
+        ("p.csv", "item,user\ntea,ann\nrye,bob\n", "2 ratings of 2 items by 2 users", "als"),
+        ("g.csv", "from,to\n1,2\n2,3\n", "graph of 3 vertices, 2 edges", "pagerank"),
+        ("r.csv", "user,item,rating\nann,tea,3\nbob,rye,4\n", "2 ratings of 2 items by 2 users", "mf"),
+    ];
+    for (name, text, size, command) in inputs {
+        let (input, cache) = (place.file(name, text), place.name(&format!("{name}.mgrid")));
+        let said = done(&["convert", &input, &cache]);
+        assert!(said.contains(size), "{name}: {said}");
+        let of: &[&str] = if command == "lda" { &["--topics", "2"] } else { &[] };
+        for input in [&input, &cache] {
+            done(&[&[command, input, "--iterations", "1", "-q"], of].concat());
+        }
+    }
+}
+
+#[test]
 fn convert_refuses_bad_input_and_leaves_nothing() {
     let place = Place::new();
     let graph = place.graph();
     let out = place.name("out.mgrid");
     fails(&["convert", &graph, &place.name("out.txt")], 2, &["out.txt is no name of a cache", "ends in .mgrid"]);
     fails(&["convert", &graph, &place.file("there.mgrid", "")], 1, &["there.mgrid: exists already"]);
-    fails(&["convert", &graph, &place.name("none/out.mgrid")], 1, &["No such file"]);
+    fails(&["convert", &graph, &place.name("none/out.mgrid")], 1, &["none is not there; make it first"]);
     fails(&["convert", &place.name("none.txt"), &out], 1, &["none.txt", "No such file"]);
     let bad = place.file("bad.csv", "ann,tea,4\nbob,rye,much\n");
     fails(&["convert", &bad, &out, "--format", "ratings"], 1, &["bad.csv:2: rating", "\"much\""]);

@@ -115,8 +115,9 @@ fn outputs_that_exist_or_cannot_be_written_are_refused_before_training() {
     // A billion iterations: a refusal after training would never come.
     let mf = ["mf", &ratings, "--iterations", "1000000000"];
     fails(&[&mf[..], &["--model", &place.name("model")]].concat(), 1, &["model: exists already"]);
-    fails(&[&mf[..], &["--model", &place.name("no/model")]].concat(), 1, &["No such file"]);
-    fails(&[&mf[..], &["--json", &place.name("no/record.json")]].concat(), 1, &["record.json: No such file"]);
+    let missing = "no is not there; make it first";
+    fails(&[&mf[..], &["--model", &place.name("no/model")]].concat(), 1, &["model: the directory", missing]);
+    fails(&[&mf[..], &["--json", &place.name("no/record.json")]].concat(), 1, &["record.json: the directory", missing]);
     fails(&[&mf[..], &["--report", &place.name("model")]].concat(), 1, &["is a directory"]);
     fails(&["pagerank", &graph, "--model", &place.name("model")], 1, &["model: exists already"]);
     assert_eq!(place.listing(), ["graph.txt", "model", "ratings.csv"]);

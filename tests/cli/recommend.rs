@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use megagrid_datasets::output::{Column, read_npy, read_table};
+use megagrid_datasets::read_ratings;
 use serde_json::Value;
 
 use crate::{Place, done, fails, json, run};
@@ -108,10 +109,42 @@ fn tables_of_every_form_say_the_same() {
         assert_eq!(row["user"], users[at]);
         assert_eq!((&row["item"], row["rank"].as_u64()), (&items[at].clone().into(), Some(at as u64 % 3 + 1)));
     }
+    // Whatever the case of an ending is; a name that says something else is refused.
+    for (name, same) in [("BEST.PARQUET", "best.parquet"), ("best.ndjson", "best.jsonl")] {
+        done(&["recommend", &model, "--all", "-n", "3", "-o", &place.name(name)]);
+        assert_eq!(fs::read(place.path(name)).unwrap(), fs::read(place.path(same)).unwrap(), "{name}");
+    }
+    done(&["recommend", &model, "--all", "-n", "3", "-o", &place.name("best.tsv")]);
+    assert_eq!(fs::read_to_string(place.path("best.tsv")).unwrap(), csv.replace(',', "\t"));
+    for name in ["best.csv.gz", "best.json", "best.npy", "best.MTX", "best.mgrid", "best.xlsx"] {
+        let command = ["recommend", &model, "--all", "-o", &place.name(name)];
+        fails(&command, 2, &[name, "expected a name that ends in .parquet, .jsonl, .ndjson, .tsv or .csv"]);
+    }
     // One user as well, where a place is named.
     assert_eq!(done(&["recommend", &model, "u5", "-n", "2", "--json", "-"]).lines().count(), 2);
     fails(&["recommend", &model, "--all", "--json", "a", "--output", "b"], 2, &["cannot be used with"]);
-    fails(&["recommend", &model, "--all", "-o", &place.name("none/best.csv")], 1, &["best.csv", "No such file"]);
+    fails(
+        &["recommend", &model, "--all", "-o", &place.name("none/best.csv")],
+        1,
+        &["best.csv: the directory", "none is not there"],
+    );
+}
+
+#[test]
+fn names_with_blanks_at_their_ends_are_read_back() {
+    let place = Place::new();
+    let pairs = "\" ann \",\"tea \",4\nann,\"tea \",2\n\" ann \",rye,5\nann,rye,1\n";
+    let (ratings, model) = (place.file("ratings.csv", pairs), place.name("model"));
+    done(&["mf", &ratings, "--dims", "1", "--iterations", "2", "-q", "--model", &model]);
+    for name in ["predicted.csv", "predicted.tsv"] {
+        done(&["predict", &model, &ratings, "--output", &place.name(name)]);
+        let again = read_ratings(place.path(name), None).unwrap();
+        let [users, items] = [&again.left_names, again.right_names()].map(|names| names.iter().collect::<Vec<_>>());
+        assert_eq!((users, items), (vec![" ann ".into(), "ann".into()], vec!["tea ".into(), "rye".into()]), "{name}");
+    }
+    let users = place.file("users.txt", " ann \r\n");
+    let found = done(&["recommend", &model, "--users", &users, "-n", "1"]);
+    assert!(found.starts_with("user,rank,item,score\n\" ann \",1,"), "{found}");
 }
 
 #[test]
@@ -130,11 +163,11 @@ fn people_who_are_folded_in_with_their_own_ratings_get_their_own_recommendations
         };
         let (same, all) = own.iter().map(both).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         assert!(same * 10 >= all * 9, "{same} of {all}");
-        // One person is listed as one user is.
+        // One person is in a table as many are.
         let one: String =
             text.lines().filter(|line| line.starts_with("new-u4,")).map(|line| format!("{line}\n")).collect();
-        let one = done(&["recommend", &model, "--fold-in", &place.file("one.csv", one), "-n", "3"]);
-        assert_eq!(listed(&one), folded["new-u4"]);
+        let one = by_user(&done(&["recommend", &model, "--fold-in", &place.file("one.csv", one), "-n", "3"]));
+        assert_eq!(one, HashMap::from([("new-u4".to_owned(), folded["new-u4"].clone())]));
     }
 }
 
@@ -150,7 +183,7 @@ fn what_counts_for_nothing_is_said() {
         "megagrid: 4 of 5 items are not in the model and were left out: i99, i98, i97 and others\n\
          megagrid: 1 of 2 users are without anything that counts and were left out: bob\n"
     );
-    assert!(!listed(&ran.stdout).contains(&"i3".to_owned()), "{}", ran.stdout);
+    assert!(!by_user(&ran.stdout)["ann"].contains(&"i3".to_owned()), "{}", ran.stdout);
     let none = place.file("none.csv", "ann,x,4\nann,y,2\n");
     let fold_in = |model: &str, file: &str, parts: &[&str]| fails(&["recommend", model, "--fold-in", file], 1, parts);
     fold_in(&model, &none, &["none.csv", "none of the 2 items is among the 30 of the model"]);
@@ -309,6 +342,9 @@ fn what_makes_no_sense_is_refused() {
         fails(&["recommend", other, "u1"], 1, &["expected mf or als", advice]);
         fails(&["similar", other, "u1"], 1, &["expected mf or als", advice]);
     }
+    let advice = "recommend, similar and predict answer from it";
+    fails(&["top", &model], 1, &["of kind mf, expected pagerank, hits or blockpg", advice]);
+    fails(&["topics", &model], 1, &["of kind mf, expected lda", advice]);
 }
 
 #[test]
@@ -323,6 +359,16 @@ fn listings_are_there_as_json() {
     let best = lines(&["top", &ranks, "-n", "3", "--json", "-"]);
     assert_eq!((best.len(), &best[2]["rank"]), (3, &3.into()));
     assert!(best.iter().is_sorted_by(|a, b| a["score"].as_f64() >= b["score"].as_f64()), "{best:?}");
+    // Ids are numbers where all of the model are.
+    assert!(best.iter().all(|row| row["id"].is_string()), "{best:?}");
+    let numbers = place.file("numbers.txt", "1 2\n2 3\n3 1\n1 3\n");
+    for (number, ranking) in ["pagerank", "hits"].into_iter().enumerate() {
+        let (model, table) = (place.name(ranking), place.name(&format!("{number}.parquet")));
+        done(&[ranking, &numbers, "--model", &model, "-q"]);
+        assert!(lines(&["top", &model, "--json", "-"]).iter().all(|row| row["id"].is_u64()));
+        done(&["top", &model, "-o", &table]);
+        assert!(matches!(read_table(table.as_ref()).unwrap()[1].1, Column::U64(_)));
+    }
     let found = lines(&["topics", &topics, "-n", "2", "--json", "-"]);
     assert_eq!(found.len(), 2);
     assert!((found.iter().map(|topic| topic["share"].as_f64().unwrap()).sum::<f64>() - 1.0).abs() < 1e-9, "{found:?}");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context;
-use megagrid_datasets::output::{check_target, write_directory};
+use megagrid_datasets::output::write_directory;
 use megagrid_datasets::synthetic::{SyntheticClicks, SyntheticCorpus, SyntheticRatings, write_edges};
 use megagrid_datasets::{Dataset, Dictionary, Error, Samples};
 use megagrid_partition::{EdgeList, Ends, Side};
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::convert::is_cache_name;
 use crate::data::{Data, Kind};
 use crate::failure::usage;
-use crate::output;
+use crate::output::{self, OTHER_FORMATS, check_target, ending};
 use crate::progress::{self, Progress};
 
 const BOTH: [Side; 2] = [Side::Left, Side::Right];
@@ -23,8 +23,8 @@ const BOTH: [Side; 2] = [Side::Left, Side::Right];
 const TRUTH: &str = "truth";
 /// What is in it until the data set is whole.
 const UNFINISHED: &str = "unfinished";
-/// Endings that say what the text would not be.
-const MISLEADING: [&str; 6] = ["gz", "zst", "zstd", "mtx", "parquet", TRUTH];
+/// More endings that say what the text would not be.
+const MISLEADING: [&str; 4] = ["parquet", "jsonl", "ndjson", TRUTH];
 
 /// A data set that was made.
 pub trait Made {
@@ -82,8 +82,11 @@ struct Places<'a> {
 impl<'a> Places<'a> {
     /// Refuses what exists, what cannot be written, and a name that would mislead.
     fn check<M: Made>(output: &'a Path) -> anyhow::Result<Self> {
-        let ending = output.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        if MISLEADING.contains(&ending.as_str()) {
+        if output == Path::new("-") {
+            return Err(usage("a data set goes to a file, not to stdout; name one"));
+        }
+        let ending = ending(output);
+        if OTHER_FORMATS.iter().chain(&MISLEADING).any(|other| *other == ending) {
             let output = output.display();
             return Err(usage(format!("{output} would be plain text; expected a name that does not end in .{ending}")));
         }

@@ -13,6 +13,7 @@ use super::args::Args;
 use crate::data::write_findings;
 use crate::factors::{load, unclipped};
 use crate::failure::usage;
+use crate::progress::Progress;
 use crate::rows::{ROWS, named};
 
 /// Pairs in the order of the input.
@@ -48,7 +49,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.no_clip {
         factors = unclipped(factors, &manifest)?;
     }
+    let progress = Progress::spinner(false, "reading");
     let Pairs { pairs, names } = Pairs::read(args, &manifest)?;
+    drop(progress);
     let [users, items] = [Side::Left, Side::Right].map(|side| {
         let known = factors.names.get(side)?;
         Ok::<_, Error>(names[side as usize].translate(&known))

@@ -10,11 +10,13 @@ use megagrid_training::model;
 use super::args::Args;
 use crate::data::write_findings;
 use crate::output;
+use crate::progress::Progress;
 
 /// Features that a line to the user names.
 const LISTED: usize = 5;
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    let progress = Progress::spinner(false, "reading");
     let (model, manifest) = model::load::<Linear>(&args.model)?;
     let mut source = Source::as_trained(&args.input, &manifest.config);
     source.columns = args.columns.clone().or(source.columns);
@@ -31,6 +33,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if !args.quality {
         samples.labels = Labels::default();
     }
+    drop(progress);
     tell_of_strangers(&model, &samples);
     let order: Vec<u64> = samples.data.left_names.iter().map(|name| name.parse().unwrap_or(0)).collect();
     let (scores, labels) = model.scores(samples)?;
@@ -43,9 +46,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     rows.sort_by_key(|row| row.0);
     let chances: Vec<Vec<f64>> = rows.iter().map(|(_, scores)| model.chances(scores)).collect();
     let is_of_two = model.classes.len() == 2;
-    if is_of_two && args.output.is_text() {
+    if is_of_two && !args.output.is_named() {
         let text: String = chances.iter().map(|chances| format!("{:.9}\n", chances[1])).collect();
-        return output::write_text(args.output.output.as_deref().unwrap_or("-".as_ref()), &text);
+        return output::print(&text);
     }
     let titles: Vec<String> = model.classes.iter().map(|class| format!("probability_{class}")).collect();
     let of = |class: usize| Column::F64(chances.iter().map(|chances| chances[class]).collect());
