@@ -115,6 +115,7 @@ class MatrixFactorization(_Estimator):
     user_ids_: NDArray[Any]
     item_ids_: NDArray[Any]
     mean_: float
+    unit_: float
     range_: tuple[float, float] | None
     def __init__(
         self,
@@ -123,6 +124,7 @@ class MatrixFactorization(_Estimator):
         reg: float | None = None,
         optimizer: str = "adagrad",
         step: float | None = None,
+        unit: float | None = None,
         biases: bool = True,
         mean: bool = True,
         holdout: float | None = None,
@@ -135,10 +137,16 @@ class MatrixFactorization(_Estimator):
         verbose: int = 0,
     ) -> None: ...
     def fit(self, X: Input, y: Any = None, *, callback: Callback | None = None, **reading: Any) -> Self: ...
-    def predict_pairs(self, users: ArrayLike, items: ArrayLike) -> NDArray[np.float32]: ...
+    def predict_pairs(self, users: ArrayLike, items: ArrayLike, *, clip: bool = True) -> NDArray[np.float32]: ...
     def fold_in(self, X: Any) -> Self: ...
     def recommend(
-        self, users: Any = None, n: int = 10, *, without: ArrayLike | Iterable[Any] | None = (), exclude: Input = None
+        self,
+        users: Any = None,
+        n: int = 10,
+        *,
+        without: ArrayLike | Iterable[Any] | None = (),
+        exclude: Input = None,
+        clip: bool = True,
     ) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
     def similar_items(self, items: Any = None, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
     def similar_users(self, users: Any = None, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
@@ -152,6 +160,7 @@ class ImplicitALS(_Estimator):
     user_ids_: NDArray[Any]
     item_ids_: NDArray[Any]
     mean_: float
+    unit_: float
     range_: tuple[float, float] | None
     def __init__(
         self,
@@ -177,9 +186,16 @@ class ImplicitALS(_Estimator):
         verbose: int = 0,
     ) -> None: ...
     def fit(self, X: Input, y: Any = None, *, callback: Callback | None = None, **reading: Any) -> Self: ...
+    def predict_pairs(self, users: ArrayLike, items: ArrayLike, *, clip: bool = True) -> NDArray[np.float32]: ...
     def fold_in(self, X: Any) -> Self: ...
     def recommend(
-        self, users: Any = None, n: int = 10, *, without: ArrayLike | Iterable[Any] | None = (), exclude: Input = None
+        self,
+        users: Any = None,
+        n: int = 10,
+        *,
+        without: ArrayLike | Iterable[Any] | None = (),
+        exclude: Input = None,
+        clip: bool = True,
     ) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
     def similar_items(self, items: Any = None, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
     def similar_users(self, users: Any = None, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...

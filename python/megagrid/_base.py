@@ -197,7 +197,7 @@ class _bar:
 
 
 def whole(fit):
-    """Have a fit that fails leave the estimator as it was; one that is interrupted leaves what was trained so far."""
+    """Have a fit that fails leave the estimator as it was; one that is interrupted leaves what was trained so far, if anything was."""
 
     @functools.wraps(fit)
     def fitted(self, *args, **kwargs):
@@ -205,13 +205,15 @@ def whole(fit):
         try:
             return fit(self, *args, **kwargs)
         except Interrupted as interrupted:
-            # What was trained so far stays, whatever ended it.
+            # What was trained so far stays, whatever ended it; it is known when the run has ended.
+            self._pending = interrupted.run, before
+            if interrupted.run.has_ended:
+                self._settle()
             raise interrupted.cause from None
         except BaseException as error:
             # Ctrl-C before a run began is a failure; after that neither the earlier model stays nor half of the new one.
             if isinstance(error, Exception) or self.__dict__.get("report_") is before.get("report_"):
-                self.__dict__.clear()
-                self.__dict__.update(before)
+                self._restore(before)
             else:
                 self._drop()
             raise
@@ -250,17 +252,14 @@ class Estimator(BaseEstimator):
             return run
 
         options = {**self._OPTIONS, "n_jobs": "workers", "random_state": "seed"}
-        try:
-            self._take(train(begun, options, callback, self.verbose, self.max_iter))
-        except Interrupted as interrupted:
-            self._pending = interrupted.run
-            if interrupted.run.has_ended:
-                try:
-                    self._settle()
-                except Exception:
-                    pass
-            raise
+        self._take(train(begun, options, callback, self.verbose, self.max_iter))
         return self
+
+    def _restore(self, before):
+        """Be as before a fit, with parameters that were set since."""
+        params = self.get_params(deep=False)
+        self.__dict__.clear()
+        self.__dict__.update({**before, **params})
 
     def _drop(self):
         """Keep nothing of an earlier fit but what is known of the data."""
@@ -269,19 +268,25 @@ class Estimator(BaseEstimator):
             del self.__dict__[name]
 
     def _settle(self):
-        """Keep what comes of an interrupted run, once its iteration has ended."""
-        run = self.__dict__.get("_pending")
-        if run is None:
+        """Keep what comes of an interrupted run, once its iteration has ended; of nothing that was trained, what there was before."""
+        if "_pending" not in self.__dict__:
             return
+        run, before = self._pending
         while not run.wait(_LOOK):
             pass
         del self._pending
         try:
             found = run.result()
-        except InterruptedError:
-            # A first search of settings that was not over leaves nothing.
+        except Exception as error:
+            self._restore(before)
+            # A search of settings that was not over is no failure.
+            if not isinstance(error, InterruptedError):
+                warnings.warn(f"the fit that was interrupted failed, and changed nothing: {error}", stacklevel=3)
             return
-        self._take(found)
+        if json.loads(found["record"])["result"]["iterations"] == 0:
+            self._restore(before)
+        else:
+            self._take(found)
 
     def __getattr__(self, name):
         if name.endswith("_") and not name.startswith("_") and "_pending" in self.__dict__:

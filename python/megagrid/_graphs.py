@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _input, _megagrid
 from ._base import Interrupted, how, train, words
-from ._ids import coded, ids_of
+from ._ids import array_of, coded, ids_of
 from ._sklearn import ConvergenceWarning
 
 
@@ -170,13 +170,16 @@ class _Graph:
                 raise ValueError("the links of the graph have no attribute weight")
             self._of_edges(ends, graph.es["weight"] if weighted else None, graph.vcount(), graph.is_directed())
         elif isinstance(graph, tuple) and len(graph) in (2, 3):
-            sources, targets = (np.asarray(ends) for ends in graph[:2])
+            sources, targets = (array_of(ends) for ends in graph[:2])
             if sources.shape != targets.shape or sources.ndim != 1:
                 raise ValueError(f"sources have the shape {sources.shape} and targets {targets.shape}; expected two columns")
             if weighted != (len(graph) == 3):
                 raise ValueError("links with weights are a tuple (sources, targets, weights); pass it with weights=True, or two columns")
             if len(sources) == 0:
                 raise ValueError("the graph has no link")
+            kinds = {sources.dtype.kind, targets.dtype.kind}
+            if len(kinds) == 2 and kinds <= set("iubUSOT"):
+                sources, targets = sources.astype(object), targets.astype(object)
             numbers, self.ids = coded(np.concatenate([sources, targets]), "vertices", 2 * len(sources))
             values = graph[2] if weighted else None
             self._of_ends(numbers[: len(sources)], numbers[len(sources) :], values, len(self.ids))

@@ -8,13 +8,22 @@ import numpy as np
 from . import _input
 
 
+def array_of(ids):
+    """Make an array of ids. Where texts are in a list it is one of objects: NumPy would make a text of whatever else is among them."""
+    if isinstance(ids, (list, tuple)) and any(isinstance(one, (str, bytes)) for one in ids):
+        return np.array(ids, dtype=object)
+    return np.asarray(ids)
+
+
 def coded(ids, name, length):
     """Number ids in their order; return the numbers, and the ids."""
-    ids = np.asarray(ids)
+    ids = array_of(ids)
     if ids.ndim != 1 or len(ids) != length:
         raise ValueError(f"{name} have the shape {ids.shape}, expected one id for each of {length} ratings")
     if ids.dtype.kind not in "iubUSOT":
         raise TypeError(f"{name} are {ids.dtype}, expected whole numbers or texts")
+    if ids.dtype.kind == "S":
+        ids = _decoded(ids)
     if ids.dtype.kind in "OT":
         ids = ids.astype(object)
         whole = _whole_objects(ids)
@@ -40,23 +49,60 @@ def coded(ids, name, length):
 
 def _coded_objects(ids, name):
     """Number objects by their texts, as `coded` does; the longest of them does not make all as long."""
-    texts, numbers = {}, np.empty(len(ids), dtype=np.int64)
+    texts, others, numbers = {}, set(), np.empty(len(ids), dtype=np.int64)
     for at, one in enumerate(ids):
         if not isinstance(one, str):
             if _input.is_missing(one):
                 raise ValueError(f"{name} have none at place {at}, but {one!r}; leave out what has no id")
-            one = str(one)
+            is_text, one = isinstance(one, bytes), text_of(one)
+            if not is_text:
+                others.add(one)
         numbers[at] = texts.setdefault(one, len(texts))
+    both = others and next((one for one in ids if isinstance(one, str) and one in others), None)
+    if both:
+        raise ValueError(f"{name} have {both!r} as a text and as something else, which would be one; make all of them texts, or numbers")
     known = sorted(texts)
     place = np.empty(len(known), dtype=np.int64)
     place[[texts[text] for text in known]] = np.arange(len(known))
     return place[numbers], _texts(known)
 
 
-def of_objects(ids, are_numbers):
-    """Return objects as ids that are looked for, among numbers or texts."""
+def text_of(one):
+    """Return the text of an id; bytes are UTF-8, as in a file."""
+    if not isinstance(one, bytes):
+        return str(one)
+    try:
+        return one.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"the id {one!r} is no UTF-8; decode ids before") from None
+
+
+def _decoded(ids):
+    return _texts([text_of(one) for one in ids.flat]).reshape(ids.shape)
+
+
+def looked_for(ids, are_numbers):
+    """Return ids that are looked for, among numbers or texts."""
+    ids = np.asarray(ids)
+    if ids.dtype.kind not in "OTS":
+        return ids
+    ids = ids.astype(object)
     whole = _whole_objects(ids) if are_numbers else None
-    return _texts([str(one) for one in ids.flat]).reshape(ids.shape) if whole is None else whole
+    return _decoded(ids) if whole is None else whole
+
+
+def of_labels(labels):
+    """Return the labels of a frame's rows or columns as ids; None where they are no ids: not unique, or of another kind."""
+    ids = np.asarray(labels)
+    if ids.dtype.kind in "OT":
+        ids = ids.astype(object)
+        whole = _whole_objects(ids)
+        if whole is None and not all(isinstance(one, str) for one in ids):
+            return None
+        ids = _texts(ids.tolist()) if whole is None else whole
+    if ids.ndim != 1 or ids.dtype.kind not in "iuUO" or len(np.unique(ids)) < len(ids):
+        return None
+    return ids_of(ids) if ids.dtype.kind in "iu" else ids
 
 
 def _whole_objects(ids):
@@ -80,7 +126,7 @@ def ids_of(names):
     if isinstance(names, list):
         return _texts(names)
     ids = np.asarray(names)
-    return ids.astype(np.int64) if ids.dtype.kind == "u" and (len(ids) == 0 or ids.max() < 2**63) else ids
+    return ids.astype(np.int64) if ids.dtype.kind == "i" or len(ids) == 0 or ids.max() < 2**63 else ids
 
 
 def names_of(ids):

@@ -4,15 +4,17 @@ import numpy as np
 
 from . import _input, _megagrid
 from ._base import whole
-from ._factors import Factors
+from ._pairs import of_frame
+from ._recommender import Factors
 
 
 class ImplicitALS(Factors):
     """Factors of users and items that rank what a user may want, from clicks, plays or purchases.
 
     What a user has not used counts as little interest: the weight of a pair is 1, and 1 + alpha * value where there is a value. The
-    loss is that of Hu, Koren and Volinsky (2008), and is minimized by alternating least squares, block of dimensions by block
-    (iALS++, Rendle and others 2021).
+    loss is that of Hu, Koren and Volinsky (2008). What is minimized is the loss divided by alpha, and in it the squares of a row's numbers,
+    weighed by ``reg * (others / alpha + occurrences) ** nu``; by alternating least squares, block of dimensions by block (iALS++, Rendle
+    and others 2021).
 
     Parameters
     ----------
@@ -21,7 +23,7 @@ class ImplicitALS(Factors):
     block : int, default=16
         Dimensions that are solved for at once, a multiple of 16; at least `n_factors`: all, which is plain iALS.
     reg : float, default=0.003
-        Weight of the regularizer.
+        Weight of the regularizer, beside the loss divided by `alpha`.
     alpha : float, default=10.0
         Weight of a unit of feedback against a pair without.
     nu : float, default=1.0
@@ -53,9 +55,9 @@ class ImplicitALS(Factors):
         and between which values: a list, or a range as the command has it, ``{"block": [16, 32]}``. The record of all trials is
         ``report_["tuning"]``. Trials are compared by seconds, so that another fit may find another setting.
     n_jobs : int or None, default=None
-        Threads; None: all cores.
+        Threads; None: all cores. With another number a fit is a little different, whatever `random_state` is.
     random_state : int, RandomState or None, default=None
-        Decides first values and what is kept for testing; None: as 1.
+        Decides first values and what is kept for testing; None: as 1. With the same one and as many threads a fit is the same.
     verbose : int, default=0
         Whether progress is shown.
 
@@ -150,10 +152,12 @@ class ImplicitALS(Factors):
 
         Parameters
         ----------
-        X : matrix of shape (n_users, n_items), a tuple (users, items), (users, items, values) or (users, items, values, times) of columns, or a path
+        X : matrix of shape (n_users, n_items), a tuple (users, items), (users, items, values) or (users, items, values, times) of columns, a data frame, or a path
             Values are 0 or above: how often or how long a user has used an item; those of pairs (users, items) are 1. Users and items of columns are whole numbers or
-            texts, times numbers or dates. A path is one to ratings in any format that the command reads.
-        y : ignored
+            texts, times numbers or dates. Columns of a data frame are called user, item, rating and time, or as a file may call them; of
+            another data frame, one of users by items, ids are the index and the columns. A path is one to ratings in any format that the command reads.
+        y : None
+            Ignored beside a matrix, as in a pipeline; values are in X.
         callback : callable or None
             Gets each iteration as a dict; the fit ends where it returns True.
         **reading : how a path is read
@@ -165,11 +169,11 @@ class ImplicitALS(Factors):
         ImplicitALS
             The estimator.
         """
-        times = None
+        X, times = of_frame(X, 4), None
         if isinstance(X, tuple) and len(X) == 4:
             X, times = X[:3], _input.times(X[3], len(X[2]))
         begin = self._begin
-        return self._factorize(_with_values(X), reading, callback, lambda parts, words, watched: begin(parts, times, words, watched))
+        return self._factorize(_with_values(X), y, reading, callback, lambda parts, words, watched: begin(parts, times, words, watched))
 
     @classmethod
     def _of_manifest(cls, found):
@@ -181,8 +185,19 @@ class ImplicitALS(Factors):
             pass
         return estimator, config
 
-    def _rated(self, X):
-        return super()._rated(_with_values(X))
+    def _matrix(self, X, reset=False, repeats=False):
+        matrix = super()._matrix(X, reset, repeats)
+        if reset and self.ratings_above is None and matrix.values.size and matrix.values.min() < 0:
+            raise ValueError("Negative values in data passed to ImplicitALS.fit; feedback is 0 or above, or ratings with ratings_above=X")
+        return matrix
+
+    def _taken(self, X):
+        return _with_values(super()._taken(X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.ratings_above is None
+        return tags
 
     def _trained(self):
         config = self.report_["config"]

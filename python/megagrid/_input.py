@@ -68,6 +68,13 @@ def table(X):
     raise TypeError(f"X is a {type(X).__name__}, a table of Arrow; install pyarrow or polars to read it, or pass a NumPy array")
 
 
+def column_of_frame(X, at):
+    """Return a column of a data frame by its place."""
+    if isinstance(X, _Table):
+        return X.table.column(at)
+    return X.iloc[:, at] if hasattr(X, "iloc") else X[:, at]
+
+
 def feature_names(X):
     """Return the names of a data frame's columns; None where there are none, or they are no texts."""
     if not is_frame(X):
@@ -172,7 +179,9 @@ class Matrix:
             )
         if X.ndim > 2:
             raise ValueError(f"Found array with dim {X.ndim}. {name} expected <= 2.")
-        X = _numbers(X, name)
+        # Single precision has all these numbers: no larger copy is made.
+        is_small = X.dtype.kind == "b" or X.dtype.kind in "iu" and X.dtype.itemsize <= 2
+        X = X.astype(np.float32) if is_small else _numbers(X, name)
         self.shape = X.shape
         self.values = self.parts = X if X.dtype.kind == "f" else X.astype(np.float64)
         self.sparse = None
@@ -203,6 +212,10 @@ def _ids(ids):
 def _of_frame(X):
     if hasattr(X, "sparse") and all(hasattr(kind, "fill_value") for kind in X.dtypes):
         return X.sparse.to_coo().tocsr()
+    for name, kind in dict(getattr(X, "schema", ())).items():
+        # Polars would make numbers of them.
+        if kind.is_temporal():
+            raise TypeError(f"column {name!r} of X holds {kind}, expected numbers")
     if any(hasattr(kind, "na_value") for kind in getattr(X, "dtypes", ())):
         return X.to_numpy(dtype=np.float64, na_value=np.nan)
     return X.to_numpy()

@@ -43,9 +43,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         and between which values: a list, or a range as the command has it, ``{"sampler": ["dense", "sparse"]}``. The record of all trials is
         ``report_["tuning"]``. Trials are compared by seconds, so that another fit may find another setting.
     n_jobs : int or None, default=None
-        Threads; None: all cores.
+        Threads; None: all cores. With another number a fit is a little different, whatever `random_state` is.
     random_state : int, RandomState or None, default=None
-        Decides what is drawn; None: as 1.
+        Decides what is drawn; None: as 1. With the same one and as many threads a fit is the same.
     verbose : int, default=0
         Whether progress is shown.
 

@@ -17,10 +17,9 @@ use megagrid_training::mf::{Factorization, RatingOptions, Ratings};
 use megagrid_training::pagerank::{LinkOptions, RankOptions, Ranking, Web};
 use megagrid_training::record::Phases;
 use megagrid_training::tune::TuneOptions;
-use megagrid_training::{Algorithm, Data, Error, Job, Processes, Reading, RunOptions, Trained, join, json, options};
+use megagrid_training::{Algorithm, Data, Error, Job, Processes, Reading, RunOptions, Trained, json, options};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use serde_json::Value;
 
 use crate::error::raise;
 use crate::matrix::{Matrix, count, nonzero};
@@ -142,7 +141,8 @@ impl<A: Algorithm> Place<A> {
             Self::Memory(make) => make,
         };
         let begin = Instant::now();
-        let origin = join([Value::from_iter([("input", "memory")]), json(&data)?]);
+        // What is in memory has no path: an update asks for one.
+        let origin = json(&data)?;
         let made = make(&data, &run)?;
         let phases = Phases { partition: begin.elapsed().as_secs_f64(), ..Phases::default() };
         Ok(Job { phases, ..Job::new(made, origin, own, &run, &alone)? })

@@ -18,7 +18,7 @@ use megagrid_training::model::{self, Model as _};
 use megagrid_training::pagerank::Ranking;
 use megagrid_training::words::WordOptions;
 use megagrid_training::{Algorithm, Error, Trained};
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -77,6 +77,8 @@ fn set_factors(found: &Bound<'_, PyDict>, of: &Factors) -> PyResult<()> {
         found.set_item(format!("{side}_factors"), rows)?;
         let biases = if biases.is_empty() { vec![0.0; order.len()] } else { in_order(&order, 1, biases) };
         found.set_item(format!("{side}_biases"), PyArray1::from_vec(py, biases))?;
+        let squares = of.squares.as_ref().map(|both| in_order(&order, 1, &both[at as usize]));
+        found.set_item(format!("{side}_squares"), squares.map(|squares| PyArray1::from_vec(py, squares)))?;
         found.set_item(format!("{side}_ids"), give(py, &names, &order)?)?;
     }
     Ok(())
@@ -170,6 +172,9 @@ pub fn scores_of_file<'py>(
     PyArray1::from_vec(py, scores).reshape([rows, models])
 }
 
+/// The names of a side, its rows, and the sums to which its steps adapt, where there are some.
+type SavedSide<'py> = (Given<'py>, Rows<'py>, Option<PyReadonlyArray1<'py, f32>>);
+
 #[pyfunction]
 pub fn save_factors(
     kind: &str,
@@ -177,14 +182,15 @@ pub fn save_factors(
     record: &str,
     checksum: u64,
     scale_and_range: (Scale, Option<[f32; 2]>),
-    users: (Given<'_>, Rows<'_>),
-    items: (Given<'_>, Rows<'_>),
+    users: SavedSide<'_>,
+    items: SavedSide<'_>,
 ) -> PyResult<()> {
     let ((scale, range), is_implicit) = (scale_and_range, kind == Recommender::KIND);
     let model = answers::model(scale, &users.1, &items.1, !is_implicit);
     let names: [Dictionary; 2] = [users.0.names(), items.0.names()];
+    let squares = users.2.zip(items.2).map(|(users, items)| [users, items].map(|side| side.as_array().to_vec()));
     let [users, items] = names;
-    let factors = Factors { model, names: Arc::new(Names::new(users, Some(items))), range, squares: None };
+    let factors = Factors { model, names: Arc::new(Names::new(users, Some(items))), range, squares };
     if is_implicit {
         return save(&directory, record, checksum, &Recommender(factors));
     }

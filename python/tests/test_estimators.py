@@ -5,12 +5,13 @@ import pytest
 sklearn = pytest.importorskip("sklearn")
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from megagrid import MatrixFactorization, SparseLogisticRegression, TopicModel
+from megagrid import ImplicitALS, MatrixFactorization, SparseLogisticRegression, TopicModel
 
 EXPECTED = {
     "SparseLogisticRegression": {},
     "TopicModel": {},
     "MatrixFactorization": {},
+    "ImplicitALS": {},
 }
 
 
@@ -20,6 +21,7 @@ EXPECTED = {
         TopicModel(5, max_iter=20),
         MatrixFactorization(4),
         MatrixFactorization(4, tune={"step": [0.03, 0.1]}),
+        ImplicitALS(4),
     ],
     expected_failed_checks=lambda estimator: EXPECTED[type(estimator).__name__],
 )

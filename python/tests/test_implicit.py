@@ -26,7 +26,10 @@ def test_what_is_kept_is_ranked():
 
 def test_what_is_no_feedback_is_refused():
     with pytest.raises(ValueError, match='feedback of user "0" on item "0" is -1'):
+        ImplicitALS(4).fit(([0, 1], [0, 1], [-1.0, 1.0]))
+    with pytest.raises(ValueError, match="Negative values in data passed to ImplicitALS.fit"):
         ImplicitALS(4).fit(-np.eye(3))
+    ImplicitALS(4, ratings_above=0).fit(np.eye(3) - 0.5)
 
 
 def test_people_unseen_get_the_rows_of_the_normal_equations():

@@ -185,7 +185,7 @@ def test_all_users_get_what_each_gets(ratings, tmp_path, monkeypatch):
     people = np.where(users % 3 == 0, users, 500), items, found
     placed = model.fold_in(people)
     for name, few in (("_USERS", 7), ("_PAIRS", 50), ("_PEOPLE", 3)):
-        monkeypatch.setattr(f"megagrid._factors.{name}", few)
+        monkeypatch.setattr(f"megagrid._recommender.{name}", few)
     again = [model.recommend(n=70, exclude=ratings, without=range(9)), model.similar_items(n=5), model.recommend([7, 7, 3], 4)]
     for one, other in zip(everything, again):
         assert np.array_equal(one[0], other[0]) and np.array_equal(one[1], other[1], equal_nan=True)

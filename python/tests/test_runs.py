@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -159,10 +160,31 @@ def test_an_iteration_that_takes_long_ends_on_its_own(interruptible):
     assert model.user_factors_.shape[1] == 1024
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+@pytest.mark.parametrize("lines, told", [("1,2,3\n2,3,x\n", "was interrupted failed, and changed nothing: .*:2"), ("1,2,3\n2,3,4\n", None)])
+def test_an_interrupt_while_a_path_is_read_leaves_what_there_was_unless_it_is_trained_on(lines, told, ratings, interruptible, tmp_path):
+    model = MatrixFactorization(4, max_iter=3).fit(ratings)
+    before, path = model.predict_pairs(*ratings[:2]), tmp_path / "ratings.csv"
+    os.mkfifo(path)
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(path, format="ratings")
+    model.set_params(max_iter=7)
+    with open(path, "w") as pipe:
+        pipe.write(lines)
+    with pytest.warns(UserWarning, match=told) if told else nullcontext():
+        assert hasattr(model, "user_factors_")
+    if told:
+        assert np.array_equal(model.predict_pairs(*ratings[:2]), before)
+    else:
+        assert model.n_iter_ == 1 and model.user_ids_.tolist() == [1, 2]
+    assert model.max_iter == 7
+
+
 def test_answers_for_many_end_with_ctrl_c(ratings, interruptible, monkeypatch):
     model = MatrixFactorization(4, max_iter=2).fit(ratings)
     model.recommend(0)
-    answers, asked = model._answers, []
+    answers, asked = model._answers[model.range_], []
 
     class Interrupting:
         def recommend(self, *question):
@@ -170,8 +192,8 @@ def test_answers_for_many_end_with_ctrl_c(ratings, interruptible, monkeypatch):
             os.kill(os.getpid(), signal.SIGINT)
             return answers.recommend(*question)
 
-    model._answers = Interrupting()
-    monkeypatch.setattr("megagrid._factors._USERS", 10)
+    model._answers[model.range_] = Interrupting()
+    monkeypatch.setattr("megagrid._recommender._USERS", 10)
     with pytest.raises(KeyboardInterrupt):
         model.recommend()
     assert len(asked) == 1

@@ -21,7 +21,8 @@ use crate::{Error, record::Phases};
 pub struct Source {
     /// A file (plain, gzip or zstd), a directory of part files, a quoted pattern ('day-*.csv'), a .mgrid cache, or "-" for standard input;
     /// several processes read a part each.
-    #[serde(serialize_with = "lossy")]
+    // Nothing where data were in memory, which an update on what is new goes on without.
+    #[serde(serialize_with = "lossy", skip_serializing_if = "is_nowhere")]
     pub input: PathBuf,
     /// Format of the input: auto, edges, mtx, ratings, libsvm, bow, lda-c, counts, table, text, jsonl, parquet, mgrid.
     // The full path of `Option` keeps clap from taking it for an argument that may be left out.
@@ -136,6 +137,10 @@ fn bytes(path: &Path) -> Option<u64> {
 /// Another name.
 pub fn parse_format(name: &str) -> Result<Option<Format>, megagrid_datasets::Error> {
     if name == "auto" { Ok(None) } else { name.parse().map(Some) }
+}
+
+fn is_nowhere(path: &Path) -> bool {
+    path.as_os_str().is_empty()
 }
 
 fn format_name<S: Serializer>(format: &Option<Format>, to: S) -> Result<S::Ok, S::Error> {

@@ -224,8 +224,11 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
             let format = parse_format(text("format").unwrap_or("auto"))?;
             (PathBuf::from(input), format, manifest.option("changes"))
         }
+        // What is new is all that is read.
+        (None, None) if updated_on == UpdatedOn::New => (PathBuf::new(), None, manifest.option("changes")),
         (None, None) => {
-            let problem = "it does not say what it was trained on; name the data with --data";
+            let problem = "it was trained on data in memory, as arrays of Python are, and all data have to be read again; write them to a \
+                           file, and name it with --data";
             return Err(Error::invalid(&model::manifest_path(directory), problem));
         }
     };

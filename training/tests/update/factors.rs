@@ -152,6 +152,24 @@ fn what_cannot_be_gone_on_with_is_refused_and_the_model_stays() {
 }
 
 #[test]
+fn a_model_of_data_in_memory_goes_on_with_what_is_new_and_asks_for_all_else() {
+    let (desk, all) = (desk(), ratings());
+    let (directory, mut trained) = desk.train(&desk.write("old.csv", &all[..5000]));
+    trained.record.config.as_object_mut().unwrap().remove("input");
+    std::fs::remove_dir_all(&directory).unwrap();
+    model::save(trained.model.as_ref().unwrap(), &directory, &trained.record, trained.checksum).unwrap();
+    for (name, from) in [("monday.csv", 5000), ("tuesday.csv", 5100)] {
+        desk.update(&directory, &added(desk.write(name, &all[from..from + 100]))).unwrap();
+    }
+    assert!(model::manifest(&directory).unwrap().config.get("input").is_none());
+    let back = removed(desk.write("gone.csv", &all[..1]));
+    let said = refused(desk.update(&directory, &back));
+    assert!(said.contains("data in memory") && said.contains("--data"), "{said}");
+    let named = Changes { data: Some(desk.write("all.csv", &all[..5200])), ..back };
+    assert_eq!(desk.update(&directory, &named).unwrap().record.input.edges, 5199);
+}
+
+#[test]
 fn what_was_kept_for_testing_is_trained_on_by_the_first_update_on_all() {
     let how = || RatingOptions { holdout: Some(0.2), ..by_default() };
     let desk = Desk::<Factorization>::new(desk().options, how);
