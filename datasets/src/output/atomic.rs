@@ -15,7 +15,7 @@ mod directories;
 mod place;
 
 pub use directories::{renew_directory, replace_directory, write_directory};
-use place::Place;
+use place::{Place, parent};
 
 /// Writes a file that appears under `target` when it is complete. `write` gets it open, for reading too.
 ///
@@ -116,10 +116,6 @@ fn placement_error(target: &Path, error: io::Error) -> Error {
         io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => Error::OutputExists(target.to_path_buf()),
         _ => Error::io(target)(error),
     }
-}
-
-fn parent(target: &Path) -> &Path {
-    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Names temporaries, and gives them the permissions of ordinary files instead of private ones.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{builder, parent, placement_error, refuse_existing, sync};
+use super::place::parent;
+use super::{builder, placement_error, refuse_existing, sync};
 use crate::Error;
 
 /// Writes a directory that appears under `target` when it is complete. `write` gets the path of the empty directory

@@ -4,8 +4,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::parent;
-
 /// Links that are followed; the system follows as many.
 const MOST_LINKS: usize = 40;
 
@@ -51,6 +49,11 @@ impl Standing {
             Self::Open(path) => standard(path).unwrap_or_else(|| File::options().append(true).open(path)),
         }
     }
+}
+
+/// Returns the directory of a place.
+pub(super) fn parent(target: &Path) -> &Path {
+    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Tells whether a directory is that of the files which a process has open.
