@@ -4,8 +4,6 @@
 //! they may be quoted. Which columns are read is told by the roles that a user names, else by a header with names that are known
 //! ([`ENDS`](crate::columns::ENDS)), else they are the first ones. All others are ignored.
 
-use memchr::memchr2;
-
 use crate::columns::Columns;
 use crate::header::{self, Shape, is_comment};
 use crate::loaded::Loaded;
@@ -115,21 +113,43 @@ fn rest<R: Record>(shape: &Shape, text: &[u8]) -> Option<(R::Data, usize)> {
 /// Returns where the next line begins, behind the fields that are read, if the header has a column for each of the others.
 #[inline]
 fn next(shape: &Shape, text: &[u8]) -> Option<usize> {
-    match (shape.further, shape.separator, text) {
-        // One more field, a time say, ends with its line or is looked at again.
-        (Some(1), Separator::Byte(separator), [first, rest @ ..]) if *first == separator => {
-            let end = memchr2(separator, b'\n', rest)?;
-            (rest[end] == b'\n').then_some(end + 2)
-        }
-        // Nothing is behind a separator at the end of a line.
-        _ => next_line(shape.separator, text).filter(|&next| next <= 2 || !shape.is_exceeded(&text[1..next])),
+    let (Some(further), Separator::Byte(separator)) = (shape.further, shape.separator) else {
+        return next_line(shape.separator, text);
+    };
+    if text.first() != Some(&separator) {
+        return next_line(shape.separator, text);
     }
+    let (mut at, mut fields) = (0, 0);
+    loop {
+        let word = u128::from_le_bytes(*text.get(at..)?.first_chunk()?);
+        let (ends, separators) = (places(word, b'\n'), places(word, separator));
+        if ends == 0 {
+            (at, fields) = (at + 16, fields + separators.count_ones() as usize);
+            continue;
+        }
+        fields += (separators & (ends - 1) & !ends).count_ones() as usize;
+        let next = at + ends.trailing_zeros() as usize / 8 + 1;
+        // Those that are empty need no column.
+        return (fields <= further || !shape.is_exceeded(&text[1..next])).then_some(next);
+    }
+}
+
+/// Marks the bytes of a word that are a given one, each at its highest bit.
+#[inline]
+fn places(word: u128, byte: u8) -> u128 {
+    const ONES: u128 = u128::MAX / 255;
+    const LOW: u128 = ONES * 0x7f;
+    let others = word ^ (ONES * u128::from(byte));
+    !(((others & LOW) + LOW) | others | LOW)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::next;
+    use crate::header::Shape;
+    use crate::text::Separator;
     use crate::{Format, parse_graph, parse_ratings};
 
     fn id() -> impl Strategy<Value = String> {
@@ -143,6 +163,26 @@ mod tests {
 
     fn value() -> impl Strategy<Value = String> {
         prop_oneof![Just("5".to_owned()), Just("+3.25".to_owned()), Just("-1e-2".to_owned()), Just(".5".to_owned())]
+    }
+
+    #[test]
+    fn a_line_ends_behind_as_many_fields_as_the_header_has() {
+        let shape =
+            |further| Shape { separator: Separator::Byte(b','), columns: ([0, 1], Some(2)), is_usual: true, further };
+        for len in 0..40 {
+            for (fields, end) in [(1, "\n"), (2, "\n"), (3, "\r\n"), (40, "\n")] {
+                // Fields of lengths from 0 on, those that are not there left out.
+                let behind: String = (0..fields).map(|at| format!(",{}", "x".repeat((len + at) % 9))).collect();
+                let text = format!("{behind}{end}1,2,3,{}", "y".repeat(16));
+                let wide = behind[1..].split(',').enumerate().filter(|(_, field)| !field.is_empty());
+                let used = wide.map(|(at, _)| at + 1).max().unwrap_or(0);
+                for further in 1..4 {
+                    let expected = (used <= further).then_some(behind.len() + end.len());
+                    assert_eq!(next(&shape(Some(further)), text.as_bytes()), expected, "{text:?}, {further}");
+                }
+                assert_eq!(next(&shape(None), text.as_bytes()), Some(behind.len() + end.len()));
+            }
+        }
     }
 
     proptest! {
