@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use megagrid_datasets::Readers;
+use megagrid_datasets::output::{check_replaceable, check_target};
 use megagrid_engine::Topology;
 use megagrid_training::checkpoint::model_of;
 use megagrid_training::record::Record;
@@ -12,7 +13,7 @@ use megagrid_training::{Processes, RunOptions};
 
 use crate::experiment;
 use crate::failure::usage;
-use crate::output::{check_replaceable, check_target, write_text};
+use crate::output::write_text;
 use crate::report;
 use crate::together::Together;
 

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use megagrid_datasets::output::check_target;
 use megagrid_partition::Side;
 
 use crate::data::AnySource;
 use crate::failure::usage;
-use crate::output::{self, check_target};
+use crate::output;
 use crate::progress::{self, Progress};
 
 /// Converts an input of any format to the binary cache .mgrid, which every command loads by memory map.

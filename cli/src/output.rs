@@ -3,8 +3,7 @@
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use megagrid_datasets::output::{self, replace_text};
-use megagrid_training::Error;
+use megagrid_datasets::output::replace_text;
 
 use crate::failure::Failure;
 
@@ -17,28 +16,6 @@ pub const OTHER_FORMATS: [&str; 18] = [
 /// Returns the ending of a name, in lower case; nothing where it has none.
 pub fn ending(path: &Path) -> String {
     path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase()
-}
-
-/// Tells before a long computation whether something new could be written to a place.
-pub fn check_target(place: &Path) -> Result<(), Error> {
-    check_directory(place)?;
-    Ok(output::check_target(place)?)
-}
-
-/// Tells before a long computation whether a file could be written to a place, or replaced there.
-pub fn check_replaceable(place: &Path) -> Result<(), Error> {
-    check_directory(place)?;
-    Ok(output::check_replaceable(place)?)
-}
-
-/// Refuses a place in a directory that is not there.
-pub fn check_directory(place: &Path) -> Result<(), Error> {
-    match place.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) if matches!(parent.try_exists(), Ok(false)) => {
-            Err(Error::invalid(place, format!("the directory {} is not there; make it first", parent.display())))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Tells whether stdout is free for a summary, whatever is written as JSON.

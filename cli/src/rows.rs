@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use megagrid_datasets::Dictionary;
-use megagrid_datasets::output::{Column, replace_file, write_pieces};
+use megagrid_datasets::output::{Column, check_replaceable, replace_file, write_pieces};
 use serde_json::Value;
 
 use crate::failure::{Failure, usage};
@@ -49,7 +49,7 @@ impl Output {
     pub fn check(&self) -> anyhow::Result<()> {
         let (path, form) = self.place()?;
         if path != Path::new("-") {
-            return Ok(output::check_replaceable(path)?);
+            return Ok(check_replaceable(path)?);
         }
         if matches!(form, Form::Parquet) {
             return Err(usage("a Parquet table goes to a file, not to stdout"));

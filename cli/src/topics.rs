@@ -51,7 +51,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(output) = &args.output {
-        output::check_target(output)?;
+        megagrid_datasets::output::check_target(output)?;
     }
     let kind = model::manifest(&args.model)?.kind;
     if kind != TopicModel::KIND {

@@ -10,7 +10,6 @@ use serde_json::Value;
 use crate::algorithms::each;
 use crate::common::Common;
 use crate::entry::{Trains, parsed};
-use crate::output;
 use crate::progress::Progress;
 use crate::train;
 
@@ -81,7 +80,6 @@ fn run_one<A: Trains>(args: &Args) -> anyhow::Result<()> {
         Some(directory) => Place::New(directory.clone()),
         None => Place::Same(args.directory.clone()),
     };
-    args.model.as_deref().map_or(Ok(()), output::check_directory)?;
     place.check()?;
     let common = args.common();
     common.prepare(&common.run)?;

@@ -273,6 +273,13 @@ pub(crate) fn role_in(text: &mut Text<'_>) -> Option<Role> {
     found.is_ok_and(|(_, is_header)| is_header).then_some(role)
 }
 
+/// Returns the names of columns that are known of ratings, in any case: of users and items, of values, and of times.
+#[must_use]
+pub fn rating_columns() -> (Vec<[&'static str; 2]>, &'static [&'static str], &'static [&'static str]) {
+    let are_users = |ends: &[&str; 2]| role_of(&ends.map(str::to_owned)) == Some(Role::User);
+    (ENDS.into_iter().filter(are_users).collect(), Rating::NUMBER_COLUMNS, RatingTime::NUMBER_COLUMNS)
+}
+
 /// Finds the column of the number: by names that are known, else the usual one.
 pub(crate) fn number_column<R: Record>(names: &[String]) -> Option<usize> {
     known_number::<R>(names).or_else(|| usual_number::<R>(names))

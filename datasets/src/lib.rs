@@ -67,6 +67,7 @@ pub use error::Error;
 pub use external::{DistributedEdges, ExternalEdges};
 pub use format::Format;
 pub use hashed::{MOST_HASH_BITS, hashed_name};
+pub use header::rating_columns;
 pub use labels::Labels;
 pub use layout::Layout;
 pub use loaded::Loaded;

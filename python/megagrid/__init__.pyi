@@ -107,7 +107,7 @@ class TopicModel(_Estimator):
     def top_words(self, n: int = 10) -> list[list[Any]]: ...
     def save_page(self, path: Path, name: str = "the model") -> None: ...
 
-class MatrixFactorization(_Estimator):
+class _Factors(_Estimator):
     user_factors_: NDArray[np.float32]
     item_factors_: NDArray[np.float32]
     user_biases_: NDArray[np.float32]
@@ -117,6 +117,21 @@ class MatrixFactorization(_Estimator):
     mean_: float
     unit_: float
     range_: tuple[float, float] | None
+    def predict_pairs(self, users: ArrayLike, items: ArrayLike, *, clip: bool = True) -> NDArray[np.float32]: ...
+    def fold_in(self, X: Any) -> Self: ...
+    def recommend(
+        self,
+        users: Any = None,
+        n: int = 10,
+        *,
+        without: ArrayLike | Iterable[Any] | None = (),
+        exclude: Input = None,
+        clip: bool = True,
+    ) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
+    def similar_items(self, items: Any = None, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
+    def similar_users(self, users: Any = None, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
+
+class MatrixFactorization(_Factors):
     def __init__(
         self,
         n_factors: int = 32,
@@ -137,31 +152,9 @@ class MatrixFactorization(_Estimator):
         verbose: int = 0,
     ) -> None: ...
     def fit(self, X: Input, y: Any = None, *, callback: Callback | None = None, **reading: Any) -> Self: ...
-    def predict_pairs(self, users: ArrayLike, items: ArrayLike, *, clip: bool = True) -> NDArray[np.float32]: ...
-    def fold_in(self, X: Any) -> Self: ...
-    def recommend(
-        self,
-        users: Any = None,
-        n: int = 10,
-        *,
-        without: ArrayLike | Iterable[Any] | None = (),
-        exclude: Input = None,
-        clip: bool = True,
-    ) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
-    def similar_items(self, items: Any = None, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
-    def similar_users(self, users: Any = None, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
     def score(self, X: Input, y: Any = None) -> float: ...
 
-class ImplicitALS(_Estimator):
-    user_factors_: NDArray[np.float32]
-    item_factors_: NDArray[np.float32]
-    user_biases_: NDArray[np.float32]
-    item_biases_: NDArray[np.float32]
-    user_ids_: NDArray[Any]
-    item_ids_: NDArray[Any]
-    mean_: float
-    unit_: float
-    range_: tuple[float, float] | None
+class ImplicitALS(_Factors):
     def __init__(
         self,
         n_factors: int = 32,
@@ -186,19 +179,6 @@ class ImplicitALS(_Estimator):
         verbose: int = 0,
     ) -> None: ...
     def fit(self, X: Input, y: Any = None, *, callback: Callback | None = None, **reading: Any) -> Self: ...
-    def predict_pairs(self, users: ArrayLike, items: ArrayLike, *, clip: bool = True) -> NDArray[np.float32]: ...
-    def fold_in(self, X: Any) -> Self: ...
-    def recommend(
-        self,
-        users: Any = None,
-        n: int = 10,
-        *,
-        without: ArrayLike | Iterable[Any] | None = (),
-        exclude: Input = None,
-        clip: bool = True,
-    ) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
-    def similar_items(self, items: Any = None, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
-    def similar_users(self, users: Any = None, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
 
 def pagerank(
     graph: Input,

@@ -5,13 +5,11 @@ import warnings
 
 import numpy as np
 
-from . import _input
+from . import _input, _megagrid
 from ._ids import of_labels
 
 # What columns of users and items, of values and of times are called, in any case: as in the header of a file.
-_ENDS = (("user", "item"), ("user_id", "item_id"), ("userid", "itemid"), ("userid", "movieid"), ("user_id", "movie_id"))
-_VALUES = ("rating", "value", "weight", "count")
-_TIMES = ("time", "timestamp", "date", "datetime")
+_ENDS, _VALUES, _TIMES = _megagrid.rating_columns()
 
 # Rows from which a dense matrix may be taken for a table of pairs, and different numbers in each of its first two columns.
 _MANY_ROWS, _MANY_IDS = 100, 20

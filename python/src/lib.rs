@@ -31,6 +31,8 @@ mod _megagrid {
     #[pymodule_export]
     use crate::models::{load_factors, load_linear, load_topics, save_factors, save_linear, scores_of_file};
     #[pymodule_export]
+    use crate::names::rating_columns;
+    #[pymodule_export]
     use crate::run::Run;
     #[pymodule_export]
     use crate::topics::Topics;

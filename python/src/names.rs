@@ -20,6 +20,13 @@ impl Given<'_> {
     }
 }
 
+/// Returns the names of columns that a file of ratings may have: of users and items, of values, and of times.
+#[pyfunction]
+pub fn rating_columns() -> (Vec<(&'static str, &'static str)>, Vec<&'static str>, Vec<&'static str>) {
+    let (ends, values, times) = megagrid_datasets::rating_columns();
+    (ends.into_iter().map(|[users, items]| (users, items)).collect(), values.to_vec(), times.to_vec())
+}
+
 /// The names `first..first + number`, for the rows of a matrix.
 pub fn numbered(first: u64, number: usize) -> Dictionary {
     Dictionary::from_integers((first..first + number as u64).collect())

@@ -13,7 +13,7 @@ CLASSES = {node.name: node for node in TREE.body if isinstance(node, ast.ClassDe
 FUNCTIONS = [node for node in TREE.body if isinstance(node, ast.FunctionDef)]
 METHODS = [
     (name, one)
-    for name in ("SparseLogisticRegression", "TopicModel", "MatrixFactorization", "ImplicitALS", "_Estimator")
+    for name in ("SparseLogisticRegression", "TopicModel", "MatrixFactorization", "ImplicitALS", "_Factors", "_Estimator")
     for one in CLASSES[name].body
     if isinstance(one, ast.FunctionDef) and not one.decorator_list
 ]
@@ -38,7 +38,7 @@ def of_package(function):
 
 @pytest.mark.parametrize("name, node", METHODS, ids=lambda one: getattr(one, "name", one))
 def test_methods_have_the_parameters_of_their_stubs(name, node):
-    owner = megagrid.MatrixFactorization if name == "_Estimator" else getattr(megagrid, name)
+    owner = megagrid.MatrixFactorization if name[0] == "_" else getattr(megagrid, name)
     if node.name == "set_params":
         return
     if node.name == "set_output" and not hasattr(owner, node.name):
@@ -59,7 +59,9 @@ def test_fits_have_the_attributes_of_their_stubs(clicks, documents, ratings):
         megagrid.MatrixFactorization(2, max_iter=2).fit(ratings),
         megagrid.ImplicitALS(2, max_iter=2).fit(ratings[:2]),
     ):
-        attributes = [one for one in CLASSES[type(model).__name__].body if isinstance(one, ast.AnnAssign)]
+        stub = CLASSES[type(model).__name__]
+        bodies = [stub.body, *(CLASSES[base.id].body for base in stub.bases if getattr(base, "id", "") == "_Factors")]
+        attributes = [one for body in bodies for one in body if isinstance(one, ast.AnnAssign)]
         known = {one.target.id for one in attributes}
         assert all(hasattr(model, name) for name in known)
         own = {name for name in vars(model) if name[0] != "_" and name[-1] == "_"}

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use megagrid_datasets::output::check_replaceable;
 use megagrid_geeps::device::{Cpu, Device};
 use megagrid_geeps::modelled::Machine;
 use megagrid_geeps::{Consistency, Error};
@@ -12,7 +13,7 @@ use megagrid_training::input::Source;
 use serde::Serialize;
 
 use crate::failure::usage;
-use crate::output::{check_replaceable, wants_summary};
+use crate::output::wants_summary;
 
 /// How an application is run.
 #[derive(Clone, Debug, Serialize, clap::Args)]

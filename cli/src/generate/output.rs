@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context;
-use megagrid_datasets::output::write_directory;
+use megagrid_datasets::output::{check_target, write_directory};
 use megagrid_datasets::synthetic::{SyntheticClicks, SyntheticCorpus, SyntheticRatings, write_edges};
 use megagrid_datasets::{Dataset, Dictionary, Error, Samples};
 use megagrid_partition::{EdgeList, Ends, Side};
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::convert::is_cache_name;
 use crate::data::{Data, Kind};
 use crate::failure::usage;
-use crate::output::{self, OTHER_FORMATS, check_target, ending};
+use crate::output::{self, OTHER_FORMATS, ending};
 use crate::progress::{self, Progress};
 
 const BOTH: [Side; 2] = [Side::Left, Side::Right];

@@ -86,7 +86,7 @@ fn take_over(_: &Metadata, _: &File) -> io::Result<()> {
 /// Where something is there already or the directory around it cannot be written to.
 pub fn check_target(target: &Path) -> Result<(), Error> {
     refuse_existing(target)?;
-    builder(0o666).tempfile_in(parent(target)).map(drop).map_err(Error::io(target))
+    check_beside(target)
 }
 
 /// Tells before a long computation whether [`replace_file`] could write to `target` afterwards.
@@ -99,8 +99,17 @@ pub fn check_replaceable(target: &Path) -> Result<(), Error> {
     }
     match Place::of(target) {
         Place::AsItStands(_) => fs::metadata(target).map(drop).map_err(Error::io(target)),
-        Place::File(file) => builder(0o666).tempfile_in(parent(&file)).map(drop).map_err(Error::io(target)),
+        Place::File(file) => check_beside(&file),
     }
+}
+
+fn check_beside(target: &Path) -> Result<(), Error> {
+    let directory = parent(target);
+    if directory.try_exists().is_ok_and(|is_there| !is_there) {
+        let problem = format!("the directory {} is not there; make it first", directory.display());
+        return Err(Error::invalid(target, problem));
+    }
+    builder(0o666).tempfile_in(directory).map(drop).map_err(Error::io(target))
 }
 
 fn refuse_existing(target: &Path) -> Result<(), Error> {
