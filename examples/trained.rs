@@ -123,7 +123,7 @@ impl Trainer for Fit {
 
     fn test(&mut self, ratings: &Ratings, engine: &mut Engine<Biases>) -> Result<Metrics, training::Error> {
         engine.collect()?;
-        let (users, items, test) = (engine.on(Left), engine.on(Right), &ratings.test.known);
+        let (users, items, test) = (engine.on(Left), engine.on(Right), ratings.test.known());
         let left = |&(user, item, rating): &(u32, u32, f32)| {
             rating - self.mean - users.sync(user as usize) - items.sync(item as usize)
         };

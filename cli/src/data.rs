@@ -97,7 +97,8 @@ impl AnySource {
                 layout.role(self.path())?.map_or(Kind::Ratings, Kind::of)
             }
             Format::MatrixMarket => Kind::Ratings,
-            Format::Libsvm | Format::Table => Kind::Samples,
+            Format::Libsvm => Kind::Samples,
+            Format::Table => layout.role(self.path())?.map_or(Kind::Samples, Kind::of),
             Format::BagOfWords | Format::LdaC | Format::Counts | Format::Text => Kind::Corpus,
             Format::Cache => kind_of_cache(self.path())?,
         };

@@ -1,10 +1,13 @@
 //! Ctrl-C and requests to end (SIGTERM, SIGHUP).
 //!
-//! While a run iterates, the first ends it after the current iteration, the second at once. Before, nothing is lost, so
+//! While a run iterates, the first ends it after the current iteration, another that comes later at once: `timeout` asks a command and its
+//! group, which is twice at a time. Before, nothing is lost, so
 //! it ends at once. Afterwards the results are being written, which is let finish. A terminal that hangs up (SIGHUP) ends nothing
 //! under `nohup`, nor in processes that `launch` started here, which end when that does.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
@@ -17,10 +20,15 @@ const ASKED: u8 = 2;
 const WRITING: u8 = 3;
 const COUNTING: u8 = 4;
 
+/// Requests within this time of the first are the same one.
+const AT_A_TIME: Duration = Duration::from_millis(300);
+
 /// The state is all that is shared, so `Relaxed` suffices.
 static STATE: AtomicU8 = AtomicU8::new(IDLE);
 /// How often it was asked, where interrupts are counted.
 static COUNT: AtomicU32 = AtomicU32::new(0);
+/// When the run was asked to end.
+static ASKED_AT: OnceLock<Instant> = OnceLock::new();
 
 /// Begins to catch interrupts. Threads that were started before may end the command where a terminal hangs up.
 ///
@@ -38,11 +46,13 @@ pub fn install(is_launched: bool) -> anyhow::Result<()> {
         ITERATING => {
             // A run that has just ended is writing: then this fails, as it should.
             let _ = STATE.compare_exchange(ITERATING, ASKED, Ordering::Relaxed, Ordering::Relaxed);
+            ASKED_AT.get_or_init(Instant::now);
             eprintln!("megagrid: ending after this iteration; once more ends at once");
         }
         COUNTING => {
             COUNT.fetch_add(1, Ordering::Relaxed);
         }
+        ASKED if ASKED_AT.get().is_some_and(|at| at.elapsed() < AT_A_TIME) => {}
         WRITING => eprintln!("megagrid: the results are being written"),
         _ => std::process::exit(EXIT_CODE),
     })

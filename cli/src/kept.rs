@@ -23,7 +23,8 @@ pub fn kept(source: &Source, kind: Kind, positive: Vec<f32>, directory: &Path, q
     if found.format == Format::Cache {
         return Ok(source.source);
     }
-    let roles = source.source.layout().roles;
+    let layout = source.source.layout();
+    let roles = if kind == Kind::Corpus { layout.of_corpus(source.path())?.roles } else { layout.roles };
     let how = format!("{kind:?} {} {:?} {roles}", found.format, source.positive);
     let path = kept_path(directory, source.path(), &how)?;
     let columns = source.source.columns.clone();

@@ -27,13 +27,13 @@ pub struct Args {
     /// How many words of each topic, or topics of each document.
     #[arg(short = 'n', long, default_value_t = 10, value_name = "N", conflicts_with = "output", value_parser = clap::value_parser!(u32).range(1..))]
     number: u32,
-    /// Documents to find the topics of; words are found by name, in plain text as the model's corpus was read.
+    /// Documents to find the topics of; words are found by name, in texts as the model's corpus was read.
     #[arg(long, value_name = "NEW")]
     documents: Option<PathBuf>,
-    /// Format of the documents: auto, bow, lda-c, counts, text, jsonl, parquet; auto takes plain text for text if the model's corpus was.
+    /// Format of the documents: auto, bow, lda-c, counts, table, text, jsonl, parquet; auto takes plain text for text if the model's corpus was.
     #[arg(long, default_value = "auto", value_parser = parse_format, requires = "documents")]
     format: std::option::Option<Format>,
-    /// Where in a table of documents is what, by number or name: document=3,word=1 [default: as the model's corpus was].
+    /// Where in a table of documents is what, by number or name: document=3,word=1 or text=body [default: as the model's corpus was].
     #[arg(long, value_name = "ROLE=COLUMN,...", requires = "documents")]
     columns: Option<Roles>,
     /// Instead of listing them, write mixtures.npy ([documents, topics], f32) and documents.parquet to a new directory.

@@ -93,7 +93,11 @@ pub fn with_common<A: Algorithm>(job: Job<A>, common: &Common) -> Job<A> {
 /// Trains with a line on the terminal; an interruption leaves a record.
 pub fn observed<A: Algorithm>(job: Job<A>, common: &Common) -> anyhow::Result<Trained<A>> {
     let watch = Watch::new(common)?;
-    let outcome = megagrid_training::train(job, &common.processes, &watch);
+    recorded(megagrid_training::train(job, &common.processes, &watch), common)
+}
+
+/// Returns what training came to; of one that was interrupted it writes the record.
+pub fn recorded<T>(outcome: Result<T, Error>, common: &Common) -> anyhow::Result<T> {
     if let Err(Error::Interrupted { record: Some(record), .. }) = &outcome {
         common.write_record(record)?;
     }

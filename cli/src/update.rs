@@ -39,8 +39,8 @@ pub struct Args {
     /// manifest says].
     #[arg(long, value_name = "INPUT")]
     data: Option<PathBuf>,
-    /// Iterations at most [default: as many as for the model; on new ratings only, which more passes would overrate, 3, on new
-    /// documents 20].
+    /// Iterations at most [default: as many as for the model; with mf 3 on new ratings only, which more passes would overrate, and 2 on all;
+    /// on new documents 20].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     iterations: Option<u64>,
     /// End at this tolerance, as the training command has it [default: that of the model].

@@ -1,15 +1,20 @@
-//! Corpora: UCI bags of words, LDA-C, and plain text with one document a line; the vocabulary beside them.
+//! Corpora: UCI bags of words, LDA-C, pairs of a document and a word, and plain text with one document a line; the vocabulary beside
+//! the first two.
 //!
 //! UCI text starts with three lines, the numbers of documents, words and entries, and has an entry `document word
 //! count` a line after that, ids from 1. LDA-C has a document a line, `terms term:count ...`, terms from 0. In plain
 //! text, words are what a [`Tokenizer`] finds: by default, what white space separates, taken as it stands; a blank line
 //! is a document without words, so that documents are numbered as lines.
 
+use megagrid_partition::EdgeList;
+
 use crate::columns::Columns;
 use crate::entries::{self, Header, NUM_ENTRIES, index, size};
+use crate::loaded::Loaded;
+use crate::records::{Record, WordCount};
 use crate::rows::{self, Rows};
 use crate::text::{Input, Malformed, Text, integer, words};
-use crate::{Corpus, Dataset, Dictionary, Error, Tokenizer};
+use crate::{Corpus, Dataset, Dictionary, Error, Role, Tokenizer, add_up};
 
 pub(crate) fn read_uci(input: &Input<'_>, vocabulary: Option<Dictionary>) -> Result<Corpus, Error> {
     let header = begin_uci(&mut entries::open(input)?)?;
@@ -105,6 +110,44 @@ fn check_vocabulary(
         )),
         _ => Ok(()),
     }
+}
+
+/// A word of a document, once.
+pub(crate) struct WordOnce;
+
+impl Record for WordOnce {
+    // As `add_up` takes it: exact up to 2^24.
+    type Data = f32;
+    const SQUARE: bool = false;
+    const NAME: &'static str = "pair of a document and a word";
+    const NAMES: &'static str = WordCount::NAMES;
+    const FIELDS: [&'static str; 2] = WordCount::FIELDS;
+    const ROLES: &'static [Role] = &[Role::Document, Role::Word];
+    const NUMBER: &'static str = "";
+
+    #[inline]
+    fn of_text(_: &[u8]) -> Option<f32> {
+        Some(1.0)
+    }
+
+    fn of_number(_: f64) -> Option<f32> {
+        Some(1.0)
+    }
+}
+
+/// Counts how often words were read of documents.
+pub(crate) fn counted_once(loaded: Loaded<f32>) -> Result<Corpus, Error> {
+    let mut data = loaded.into_dataset()?;
+    add_up(&mut data.edges);
+    Ok(Corpus::new(with_counts(data)))
+}
+
+/// Takes numbers of words for counts.
+pub(crate) fn with_counts(data: Dataset<f32>) -> Dataset<u32> {
+    let Dataset { edges, left_names, right_names } = data;
+    let EdgeList { num_left, num_right, square, left, right, data } = edges;
+    let data = data.into_iter().map(|count| count as u32).collect();
+    Dataset { edges: EdgeList { num_left, num_right, square, left, right, data }, left_names, right_names }
 }
 
 /// Reads one document a line, blank ones too.

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::str::FromStr;
 
 use crate::Error;
-use crate::header::known;
-use crate::records::Rating;
+use crate::header::{is_comment, known};
+use crate::records::{Link, Rating};
 use crate::text::{Input, Separator, number, paired};
+use crate::time::time;
 
 /// The format of an input file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,7 +121,8 @@ impl Format {
         let lines: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).take(SAMPLE_LINES).collect();
         if lines.first().is_some_and(|line| matches!(line[0], b'#' | b'%')) {
             let of_table = unmarked(head, &lines).and_then(|table| from_fields(table, &lines));
-            return Some(of_table.filter(|&format| format == Self::Ratings).unwrap_or(Self::Edges));
+            let is_table = of_table == Some(Self::Ratings);
+            return Some(if is_table { Self::Ratings } else { after_comments(head) });
         }
         if !lines.is_empty() && lines.iter().all(|line| line.starts_with(b"{\"") || line.starts_with(b"{ ")) {
             return Some(Self::JsonLines);
@@ -182,20 +184,58 @@ fn from_fields(head: &[u8], lines: &[&[u8]]) -> Option<Format> {
     // The first line may be a header, and a comment besides.
     let samples = paired(head).filter(|line| !line.is_empty()).skip(usize::from(lines.len() > 1)).take(SAMPLE_LINES);
     let separator = Separator::of(samples, 2);
-    let records: Vec<Vec<_>> =
+    let records: Vec<Fields<'_>> =
         separator.records(head).take(SAMPLE_LINES).map(|line| separator.all_fields(line)).collect();
-    let body = if records.len() > 1 { &records[1..] } else { &records };
     let names: Vec<String> = records.first()?.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-    let number_at = known::<Rating>(&names).and_then(|(_, number)| number).unwrap_or(2);
-    let has_rating = |fields: &Vec<Cow<'_, [u8]>>| fields.get(number_at).is_some_and(|field| number(field).is_some());
-    if body.iter().all(has_rating) {
+    let known = known::<Rating>(&names);
+    let number_at = known.and_then(|(_, number)| number).unwrap_or(2);
+    let has_rating = |fields: &Fields<'_>| fields.get(number_at).is_some_and(|field| number(field).is_some());
+    if body(&records).iter().all(has_rating) && (known.is_some() || are_alike(separator, &records)) {
         return Some(Format::Ratings);
     }
     if records.iter().all(|fields| fields.len() == 2) {
         return Some(Format::Edges);
     }
-    let words = lines.iter().all(|line| line.iter().any(u8::is_ascii_alphabetic) && std::str::from_utf8(line).is_ok());
-    words.then_some(Format::Text)
+    are_words(lines).then_some(Format::Text)
+}
+
+/// Edges, unless the lines that are no comments are words without the fields of edges: then the first line is a word like `#this`.
+fn after_comments(head: &[u8]) -> Format {
+    let is_record = |line: &&[u8]| !line.is_empty() && !is_comment::<Link>(line);
+    let separator = Separator::of(paired(head).filter(is_record).take(SAMPLE_LINES), 2);
+    let lines: Vec<&[u8]> = separator.records(head).filter(is_record).take(SAMPLE_LINES).collect();
+    let records: Vec<Fields<'_>> = lines.iter().map(|line| separator.all_fields(line)).collect();
+    let has_ends = |fields: &Fields<'_>| fields.len() > 1;
+    let has_numbers = |fields: &Fields<'_>| fields.iter().take(2).all(|end| number(end).is_some());
+    let are_edges =
+        records.iter().all(has_ends) && (body(&records).iter().all(has_numbers) || are_alike(separator, &records));
+    if are_edges || !are_words(&lines) { Format::Edges } else { Format::Text }
+}
+
+/// The fields of a record.
+type Fields<'h> = Vec<Cow<'h, [u8]>>;
+
+/// Returns the records after the first one, which may be a header, or that one where there is no other.
+fn body<T>(records: &[T]) -> &[T] {
+    if records.len() > 1 { &records[1..] } else { records }
+}
+
+/// Whether records are no lines of words: their fields are as many in each, empty ones at the end aside, and between blanks there is
+/// nothing but numbers and times behind two ids. Words have neither tabs nor `::` between them.
+fn are_alike(separator: Separator, records: &[Fields<'_>]) -> bool {
+    if matches!(separator, Separator::Byte(b'\t') | Separator::Colons) {
+        return true;
+    }
+    let used = |fields: &Fields<'_>| fields.iter().rposition(|field| !field.is_empty()).map_or(0, |last| last + 1);
+    let widest = records.iter().map(used).max().unwrap_or(0);
+    let has_numbers = |fields: &Fields<'_>| fields.iter().skip(2).all(|field| time(field).is_some());
+    records.iter().all(|fields| fields.len() >= widest)
+        && (separator != Separator::Space || body(records).iter().all(has_numbers))
+}
+
+/// Whether all lines are text with a letter, of any script.
+fn are_words(lines: &[&[u8]]) -> bool {
+    lines.iter().all(|line| std::str::from_utf8(line).is_ok_and(|line| line.contains(char::is_alphabetic)))
 }
 
 impl FromStr for Format {

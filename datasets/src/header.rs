@@ -301,7 +301,10 @@ fn find(names: &[String], wanted: &str) -> Option<usize> {
 /// Says that no column is known to hold the number of a record.
 pub(crate) fn unnamed<R: Record>(names: &[String], width: usize) -> String {
     let (role, known) = (R::number_name(), R::NUMBER_COLUMNS.join(", "));
-    let none = if role == "rating" { ", or rating=none where each line counts as 1" } else { "" };
+    let none = match role {
+        "rating" | "count" => format!(", or {role}=none where each line counts as 1"),
+        _ => String::new(),
+    };
     let columns = listed(names, width);
     format!("no column is called {known}; say with --columns {role}=COLUMN which holds the {role}{none}; {columns}")
 }

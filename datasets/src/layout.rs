@@ -53,6 +53,10 @@ impl Layout {
     /// # Errors
     /// As [`Layout::find`].
     pub fn role(&self, path: &Path) -> Result<Option<Role>, Error> {
+        // Documents may have texts as samples have.
+        if self.roles.has(Role::Document) {
+            return Ok(Some(Role::Document));
+        }
         if let Some(role) = self.roles.first() {
             return Ok(Some(role));
         }
@@ -69,6 +73,7 @@ impl Layout {
         let of_role = match role {
             Role::User | Role::Item | Role::Rating | Role::Time => Format::Ratings,
             Role::From | Role::To | Role::Weight => Format::Edges,
+            _ if self.roles.has(Role::Text) => Format::Table,
             Role::Document | Role::Word | Role::Count => Format::Counts,
             Role::Label | Role::Text => Format::Table,
         };

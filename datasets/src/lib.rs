@@ -55,6 +55,7 @@ mod summary;
 pub mod synthetic;
 mod table;
 mod text;
+mod texts;
 mod time;
 mod tokens;
 mod warned;

@@ -5,14 +5,15 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::bag_of_words::WordOnce;
 use crate::records::{Link, OF_RATINGS, Pair, Rating, RatingTime, Record, WeightedLink, WordCount};
 use crate::sample_table::{self, Labelled};
 use crate::text::{Input, Malformed, Text, is_pipe};
 use crate::warned::is_first;
 use crate::{
-    Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Samples, TestRatings, Tokenizer,
+    Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Roles, Samples, TestRatings, Tokenizer,
 };
-use crate::{bag_of_words, delimited, edge_list, json_lines, libsvm, matrix_market, parquet, ratings};
+use crate::{bag_of_words, delimited, edge_list, json_lines, libsvm, matrix_market, parquet, ratings, texts};
 
 /// Bytes of edges that are kept in memory while a text is read to build a grid from, before they go to a file.
 const ROOM: usize = 16 << 20;
@@ -237,9 +238,9 @@ pub fn read_unlabelled(
     }
 }
 
-/// Reads a corpus: UCI bag of words, LDA-C, a table of documents, words and counts, or one document a line. For the first two, the vocabulary, a word a line,
-/// is the file `vocab.*` beside the input; of several, `vocab.X.*` is the one of an input `docword.X.*`, X as long as
-/// possible.
+/// Reads a corpus: UCI bag of words, LDA-C, a table of documents, words and perhaps counts, one with a column of texts, a document each
+/// ([`Layout::of_corpus`] says which), or one document a line. For the first two, the vocabulary, a word a line, is the file
+/// `vocab.*` beside the input; of several, `vocab.X.*` is the one of an input `docword.X.*`, X as long as possible.
 ///
 /// For the vocabulary of a model, see [`Dataset::with_right_names`].
 ///
@@ -250,8 +251,8 @@ pub fn read_corpus(path: impl AsRef<Path>, layout: impl Into<Layout>) -> Result<
     read_corpus_with(path, layout, Tokenizer::default(), None)
 }
 
-/// Reads a corpus; see [`read_corpus`]. The words of plain text are those that `tokenizer` finds. Of several processes each reads
-/// a part, as of a graph ([`load_graph_with`]), and then all have all documents.
+/// Reads a corpus; see [`read_corpus`]. The words of texts are those that `tokenizer` finds. Of several processes each reads
+/// a part, as of a graph ([`load_graph_with`]), and then all have all documents; of texts in Parquet each reads all.
 ///
 /// # Errors
 /// As [`read_corpus`]; a lost process, or one that has another input.
@@ -262,7 +263,7 @@ pub fn read_corpus_with(
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Corpus, Error> {
     let path = path.as_ref();
-    let (input, format) = open(path, &layout.into(), readers, WordCount::ROLES)?;
+    let (input, format) = open(path, &layout.into().of_corpus(path)?, readers, texts::OF_CORPORA)?;
     let vocabulary = match format {
         Format::BagOfWords | Format::LdaC => find_vocabulary(path)?,
         _ => None,
@@ -364,6 +365,17 @@ fn corpus(
     vocabulary: Option<Dictionary>,
     tokenizer: Tokenizer,
 ) -> Result<Corpus, Error> {
+    let roles = input.roles();
+    if format == Format::Table || roles.has(Role::Text) {
+        return texts::read(input, format, tokenizer);
+    }
+    if roles.lacks(Role::Count) {
+        return bag_of_words::counted_once(match format {
+            Format::JsonLines => json_lines::read::<WordOnce>(input, usize::MAX)?,
+            Format::Parquet => parquet::read::<WordOnce>(input, usize::MAX)?,
+            _ => delimited::read::<WordOnce>(input, usize::MAX)?,
+        });
+    }
     match format {
         Format::BagOfWords => bag_of_words::read_uci(input, vocabulary),
         Format::LdaC => bag_of_words::read_ldac(input, vocabulary),
@@ -371,8 +383,21 @@ fn corpus(
         // Three columns are words and counts where a corpus is wanted.
         Format::Counts | Format::Ratings => counted(delimited::read::<WordCount>(input, usize::MAX)?),
         Format::JsonLines => counted(json_lines::read::<WordCount>(input, usize::MAX)?),
-        Format::Parquet => counted(parquet::read::<WordCount>(input, usize::MAX)?),
-        found => Err(wrong(input, found, "a corpus", "bow, lda-c, counts, text, jsonl, parquet")),
+        Format::Parquet => {
+            counted(parquet::read::<WordCount>(input, usize::MAX).map_err(|error| or_texts(error, roles))?)
+        }
+        found => Err(wrong(input, found, "a corpus", "bow, lda-c, counts, table, text, jsonl, parquet")),
+    }
+}
+
+/// Says beside what is wrong with columns of counts that one may hold texts, where none is named.
+fn or_texts(error: Error, roles: &Roles) -> Error {
+    match error {
+        Error::Invalid { path, problem } if roles.is_empty() => Error::Invalid {
+            path,
+            problem: format!("{problem}; if a column holds texts, name it with --columns text=COLUMN"),
+        },
+        error => error,
     }
 }
 

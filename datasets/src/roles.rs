@@ -31,7 +31,7 @@ pub enum Role {
     Count,
     /// What a sample is labelled with.
     Label,
-    /// A text whose words are the features of a sample.
+    /// A text whose words are the features of a sample, or those of a document.
     Text,
 }
 
@@ -108,6 +108,17 @@ impl Roles {
     pub fn only_pairs(self) -> Self {
         let ends = self.0.into_iter().filter(|(role, _)| matches!(role, Role::User | Role::Item));
         Self(ends.chain(Self::of_pairs().0).collect())
+    }
+
+    /// Says that records are words of documents, each of which counts as 1: `count=none`.
+    pub(crate) fn of_words() -> Self {
+        Self(vec![(Role::Count, Place::Nowhere)])
+    }
+
+    /// Names a column that has a further role.
+    pub(crate) fn with(mut self, role: Role, column: &str) -> Self {
+        self.0.push((role, Place::Name(column.to_owned())));
+        self
     }
 
     /// Tells whether no column is named.
@@ -248,7 +259,7 @@ impl FromStr for Roles {
             let place = match place.parse() {
                 Ok(0) => return Err(format!("{name}=0: columns are counted from 1")),
                 Ok(number) => Place::Number(number),
-                Err(_) if place == "none" && role == Role::Rating => Place::Nowhere,
+                Err(_) if place == "none" && matches!(role, Role::Rating | Role::Count) => Place::Nowhere,
                 Err(_) => Place::Name(place.to_owned()),
             };
             roles.push((role, place));
@@ -301,6 +312,7 @@ mod tests {
         assert_eq!(roles.to_string(), "item=1,user=2,rating=none");
         let names: Vec<String> = ["what", "who", "rating"].map(str::to_owned).to_vec();
         assert_eq!(roles.columns(&WANTED[..2], &names, 3, ([0, 1], None)).unwrap(), ([1, 0], None));
+        assert_eq!("count=none".parse::<Roles>().unwrap(), Roles::of_words());
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl<T> Rows<T> {
     }
 
     /// Numbers the rows and their right ends.
-    fn finish(self, input: &Input<'_>, records: &'static str) -> Result<(Dataset<T>, Column), Error> {
+    pub(crate) fn finish(self, input: &Input<'_>, records: &'static str) -> Result<(Dataset<T>, Column), Error> {
         if self.data.is_empty() {
             return Err(Error::Empty { path: input.path().to_path_buf(), records });
         }

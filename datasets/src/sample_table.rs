@@ -1,4 +1,5 @@
-//! Labelled samples as tables, a sample a record: delimited text with a header, or JSON lines.
+//! Labelled samples as tables, a sample a record: delimited text with a header, or JSON lines. Documents of a corpus are read alike: samples
+//! that have the words of a text, and a name in the place of a label.
 //!
 //! One column holds labels. Where a column of texts is named, its words are the features, and their counts the values. Else all other
 //! columns are features, by their names: a number is the value, any other text a category, which is a feature `column=text` of value 1. What is
@@ -8,13 +9,15 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
+use crate::column::{Column, intern};
 use crate::json_lines::{entries, not_json};
 use crate::labels::{self, Labels};
 use crate::libsvm::sign;
 use crate::roles::listed;
 use crate::rows::{self, Rows, RowsOf};
 use crate::text::{Input, Lines, Malformed, Separator, Text, number, paired};
-use crate::{Error, Format, Role, Roles, Samples, Tokenizer};
+use crate::texts;
+use crate::{Dataset, Error, Format, Role, Roles, Samples, Tokenizer};
 
 /// What labels are called where nobody names their column.
 const LABELS: [&str; 4] = ["label", "class", "target", "y"];
@@ -26,6 +29,8 @@ pub(crate) enum Labelled<'p> {
     As(&'p [f32]),
     /// They are not looked at, and may be missing.
     No,
+    /// They are names of documents, where a column is named for these.
+    Documents,
 }
 
 /// Reads samples of a table; `tokenizer` finds words.
@@ -35,15 +40,34 @@ pub(crate) fn read(
     labelled: Labelled<'_>,
     tokenizer: Tokenizer,
 ) -> Result<Samples, Error> {
+    let (data, column) = rows_of(input, format, labelled, tokenizer)?;
+    let labels = match labelled {
+        Labelled::As(positive) => Labels::of_column(column, input.path(), !positive.is_empty())?,
+        Labelled::No | Labelled::Documents => Labels::default(),
+    };
+    Ok(Samples { data, labels })
+}
+
+/// Reads documents whose words `tokenizer` finds in a column of texts, and their names, if a column has some.
+pub(crate) fn read_documents(
+    input: &Input<'_>,
+    format: Format,
+    tokenizer: Tokenizer,
+) -> Result<(Dataset<f32>, Column), Error> {
+    rows_of(input, format, Labelled::Documents, tokenizer)
+}
+
+fn rows_of(
+    input: &Input<'_>,
+    format: Format,
+    labelled: Labelled<'_>,
+    tokenizer: Tokenizer,
+) -> Result<(Dataset<f32>, Column), Error> {
     // Quotes may go over line ends, which a part of a file cannot know.
     let input = &input.in_whole_files()?;
     let reader = Reader { roles: input.roles(), is_json: format == Format::JsonLines, labelled, tokenizer };
-    let (data, column) = rows::read_as(input, "features", |text: &mut Text<'_>| reader.begin(text), reader)?;
-    let labels = match labelled {
-        Labelled::As(positive) => Labels::of_column(column, input.path(), !positive.is_empty())?,
-        Labelled::No => Labels::default(),
-    };
-    Ok(Samples { data, labels })
+    let records = if reader.are_documents() { "words" } else { "features" };
+    rows::read_as(input, records, |text: &mut Text<'_>| reader.begin(text), reader)
 }
 
 #[derive(Clone, Copy)]
@@ -91,6 +115,10 @@ impl<'c> Cell<'c> {
 }
 
 impl Reader<'_> {
+    fn are_documents(self) -> bool {
+        matches!(self.labelled, Labelled::Documents)
+    }
+
     fn begin(self, text: &mut Text<'_>) -> Result<Shape, Error> {
         let path = text.path().to_path_buf();
         let shape = if self.is_json { self.keys(text) } else { self.columns(text) };
@@ -101,6 +129,9 @@ impl Reader<'_> {
                 "no column is called {known}; say with --columns label=COLUMN which holds the labels; {columns}"
             );
             return Err(Error::invalid(&path, problem));
+        }
+        if shape.text.is_none() && self.are_documents() {
+            return Err(Error::invalid(&path, texts::unnamed(&shape.names)));
         }
         Ok(shape)
     }
@@ -148,9 +179,16 @@ impl Reader<'_> {
             found => found,
         };
         let known = || LABELS.iter().find_map(|known| names.iter().position(|name| name.eq_ignore_ascii_case(known)));
-        let (label, text) = (named(Role::Label)?.or_else(known), named(Role::Text)?);
+        let (role, label, text) = match self.labelled {
+            Labelled::Documents => {
+                let text = named(Role::Text)?.or_else(|| texts::known(&names));
+                (Role::Document, named(Role::Document)?, text)
+            }
+            _ => (Role::Label, named(Role::Label)?.or_else(known), named(Role::Text)?),
+        };
         if let Some(at) = label.filter(|_| label == text) {
-            return Err(format!("column {} would be both label and text; name both in --columns", names[at]));
+            let role = role.name();
+            return Err(format!("column {} would be both {role} and text; name both in --columns", names[at]));
         }
         Ok(Shape { separator, label, text, names })
     }
@@ -160,10 +198,21 @@ impl Reader<'_> {
         self.tokenizer.each_word(text, |word| rows.add_name("word", word, 1.0))
     }
 
-    fn label(self, rows: &mut Rows<f32>, label: Option<&[u8]>, record: &[u8]) -> Result<(), Malformed> {
-        let Labelled::As(positive) = self.labelled else { return Ok(()) };
-        let label = label.ok_or_else(|| Malformed::new("label", record, "a record with a label"))?;
-        labels::push(&mut rows.labels, if positive.is_empty() { label } else { sign(label, positive)? })
+    fn label(self, chunk: &mut RowsOf<Shape, f32>, label: Option<&[u8]>, record: &[u8]) -> Result<(), Malformed> {
+        let labels = &mut chunk.rows.labels;
+        match self.labelled {
+            Labelled::As(positive) => {
+                let label = label.ok_or_else(|| Malformed::new("label", record, "a record with a label"))?;
+                labels::push(labels, if positive.is_empty() { label } else { sign(label, positive)? })
+            }
+            Labelled::Documents if chunk.shape.label.is_some() => {
+                let name = label.ok_or_else(|| Malformed::new("document", record, "a record with an id"))?;
+                let entry = intern(&mut labels.names, "document", name)?;
+                labels.ids.push(entry);
+                Ok(())
+            }
+            Labelled::No | Labelled::Documents => Ok(()),
+        }
     }
 
     /// Adds the sample of a delimited record.
@@ -178,12 +227,11 @@ impl Reader<'_> {
         for field in fields {
             let field = field?;
             let Some(name) = shape.names.get(found) else {
+                let (width, separator) = (shape.names.len(), shape.separator.name());
                 let expected = format!(
-                    "{} fields separated by {}, as in the first line",
-                    shape.names.len(),
-                    shape.separator.name()
+                    "{width} fields separated by {separator}, as in the first line; a field that has {separator} in it needs quotes"
                 );
-                return Err(Malformed::new("sample", record, expected));
+                return Err(Malformed::new(if self.are_documents() { "document" } else { "sample" }, record, expected));
             };
             if shape.label == Some(found) {
                 label = Some(field);
@@ -194,8 +242,11 @@ impl Reader<'_> {
             }
             found += 1;
         }
-        self.label(rows, label.as_deref(), record)?;
-        rows.end();
+        if self.are_documents() && shape.text.is_some_and(|at| at >= found) {
+            return Err(Malformed::new("document", record, "a record with a text"));
+        }
+        self.label(chunk, label.as_deref(), record)?;
+        chunk.rows.end();
         Ok(())
     }
 
@@ -216,8 +267,8 @@ impl Reader<'_> {
         if let (Some(at), false) = (shape.text, has_text) {
             return Err(Malformed::new("text", line, format!("a value of \"{}\", or null", shape.names[at])));
         }
-        self.label(rows, label.as_deref(), line)?;
-        rows.end();
+        self.label(chunk, label.as_deref(), line)?;
+        chunk.rows.end();
         Ok(())
     }
 }

@@ -1,6 +1,9 @@
 //! From a line of plain text to words.
 
+use std::borrow::Cow;
 use std::str::FromStr;
+
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 use crate::Error;
 use crate::text::{Malformed, read_text, words};
@@ -22,7 +25,7 @@ pub enum Split {
     /// White space: words are taken as they stand.
     #[default]
     Space,
-    /// All but letters, digits, and `'`, `-` and `_` inside a word.
+    /// All but letters with their accents and other marks, digits, and `'`, `-`, `_` and joiners inside a word.
     Punctuation,
 }
 
@@ -88,19 +91,28 @@ impl Tokenizer {
         match self.split {
             Split::Space => words(text.as_bytes()).try_for_each(visit),
             Split::Punctuation => {
-                let pieces = text.split(|c: char| !(c.is_alphanumeric() || is_inner(c)));
+                let pieces = text.split(|c: char| !(c.is_alphanumeric() || is_inner(c) || is_mark(c)));
                 // Two dashes part words, one joins them.
                 let pieces = pieces.flat_map(|piece| piece.split("--"));
-                let words = pieces.map(|piece| piece.trim_matches(is_inner)).filter(|word| !word.is_empty());
-                words.map(str::as_bytes).try_for_each(&mut visit)
+                let words = pieces.map(|piece| {
+                    // A mark belongs to the letter before it.
+                    piece.trim_start_matches(|c| is_inner(c) || is_mark(c)).trim_end_matches(is_inner)
+                });
+                words.filter(|word| !word.is_empty()).map(str::as_bytes).try_for_each(&mut visit)
             }
         }
     }
 }
 
-/// Tells whether a mark belongs to a word that goes on behind it.
+/// Tells whether a character belongs to a word that goes on behind it: the last two join letters or keep them apart.
 fn is_inner(c: char) -> bool {
-    matches!(c, '\'' | '’' | '-' | '_')
+    matches!(c, '\'' | '’' | '-' | '_' | '\u{200c}' | '\u{200d}')
+}
+
+/// Tells whether a character is an accent or a vowel sign, say, that a letter carries.
+fn is_mark(c: char) -> bool {
+    // There is none before.
+    c >= '\u{300}' && c.general_category_group() == GeneralCategoryGroup::Mark
 }
 
 /// Words that are left out of a corpus.
@@ -128,17 +140,25 @@ impl StopWords {
         self.0.is_empty()
     }
 
-    /// Tells whether a word, in lower case or as it stands, is left out.
+    /// Tells whether a word, in lower case or as it stands, is left out. Both kinds of apostrophes are the same.
     #[must_use]
     pub fn contains(&self, word: &str) -> bool {
-        self.0.contains(word) || !self.0.is_empty() && self.0.contains(word.to_lowercase().as_str())
+        if self.0.is_empty() {
+            return false;
+        }
+        let word = with_plain_apostrophes(word);
+        self.0.contains(&*word) || self.0.contains(word.to_lowercase().as_str())
     }
 }
 
 impl<'w> FromIterator<&'w str> for StopWords {
     fn from_iter<I: IntoIterator<Item = &'w str>>(words: I) -> Self {
-        Self(words.into_iter().map(Box::from).collect())
+        Self(words.into_iter().map(|word| Box::from(with_plain_apostrophes(word))).collect())
     }
+}
+
+fn with_plain_apostrophes(word: &str) -> Cow<'_, str> {
+    if word.contains('’') { word.replace('’', "'").into() } else { word.into() }
 }
 
 #[cfg(test)]
@@ -172,9 +192,21 @@ mod tests {
     }
 
     #[test]
-    fn stop_words_are_found_in_any_case() {
+    fn marks_belong_to_the_letters_before_them() {
+        let marks = Tokenizer { lower_case: true, split: Split::Punctuation, bigrams: false };
+        assert_eq!(words_of(marks, "नमस्ते, दुनिया। வணக்கம் น้ำ"), ["नमस्ते", "दुनिया", "வணக்கம்", "น้ำ"]);
+        assert_eq!(words_of(marks, "re\u{301}sume\u{301} İstanbul"), ["re\u{301}sume\u{301}", "i\u{307}stanbul"]);
+        assert_eq!(words_of(marks, "می\u{200c}روم\u{200c} \u{200d}"), ["می\u{200c}روم"], "joiners are inside of words");
+        assert_eq!(words_of(marks, "so ❤\u{fe0f} 'tis"), ["so", "tis"], "a mark behind a symbol is no word");
+    }
+
+    #[test]
+    fn stop_words_are_found_in_any_case_and_with_either_apostrophe() {
         let english = StopWords::english();
         assert!(english.contains("The") && english.contains("don't") && !english.contains("graph"));
+        assert!(english.contains("don’t") && english.contains("They’re") && !english.contains("graph’s"));
+        let own: StopWords = std::iter::once("c’est").collect();
+        assert!(own.contains("c’est") && own.contains("c'est"));
         assert!(!StopWords::default().contains("the"));
     }
 }

@@ -117,6 +117,41 @@ impl RowKernel for Descend<'_> {
     }
 }
 
+/// Adds the gradients of two rows along each other: `dp += error q − lambda p` and `dq += error p − lambda q`, all whole with their padding,
+/// to the bits of an [`axpy`] for each term. A row is read once for both of its terms.
+#[inline(always)]
+pub fn add_gradients(dp: &mut [f32], dq: &mut [f32], p: &[f32], q: &[f32], error: f32, lambda: f32) {
+    check_rows(dp, p);
+    check_rows(dq, q);
+    check_rows(p, q);
+    row_kernel(AddGradients { dp, dq, p, q, error, lambda });
+}
+
+struct AddGradients<'r> {
+    dp: &'r mut [f32],
+    dq: &'r mut [f32],
+    p: &'r [f32],
+    q: &'r [f32],
+    error: f32,
+    lambda: f32,
+}
+
+impl RowKernel for AddGradients<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let (error, lambda) = (V::splat(self.error), V::splat(-self.lambda));
+        let rows = self.p.as_chunks().0.iter().zip(self.q.as_chunks().0);
+        let sums = self.dp.as_chunks_mut().0.iter_mut().zip(self.dq.as_chunks_mut().0);
+        for ((p, q), (dp, dq)) in rows.zip(sums) {
+            let (p, q) = (V::load(p), V::load(q));
+            lambda.times_plus(p, error.times_plus(q, V::load(dp))).store(dp);
+            lambda.times_plus(q, error.times_plus(p, V::load(dq))).store(dq);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,6 +179,15 @@ mod tests {
                     assert!((q[i] - (old_q[i] + 0.02 * dq)).abs() < 1e-6, "{level} {width}");
                 }
                 assert!((squares.0 - expected).abs() < 1e-4 * (1.0 + expected), "{level} {width}");
+                let [mut each, mut both] = [(row(3, width), row(4, width)), (row(3, width), row(4, width))];
+                level.run(|| {
+                    for (sum, first, second) in [(&mut each.0, &old_q, &old_p), (&mut each.1, &old_p, &old_q)] {
+                        axpy(sum, 0.5, first);
+                        axpy(sum, -0.1, second);
+                    }
+                    add_gradients(&mut both.0, &mut both.1, &old_p, &old_q, 0.5, 0.1);
+                });
+                assert_eq!(each, both, "{level} {width}");
                 let mut sum = old_p.clone();
                 level.run(|| axpy(&mut sum, 2.0, &old_q));
                 assert!((0..width).all(|i| (sum[i] - (old_p[i] + 2.0 * old_q[i])).abs() < 1e-6), "{level} {width}");

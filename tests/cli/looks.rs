@@ -117,3 +117,31 @@ fn a_clock_of_several_iterations_ends_at_a_look() {
     fails(&["mf", &ratings, "--work-per-clock", "2.5"], 2, &["work-per-clock is 2.5", "a whole number of iterations"]);
     fails(&["pagerank", &place.graph(), "--work-per-clock", "2"], 2, &["work-per-clock is 2", "takes 1 only"]);
 }
+
+#[test]
+fn a_run_that_is_resumed_ends_by_its_tolerance_where_the_whole_run_does() {
+    let place = Place::new();
+    let (ratings, documents) = (place.ratings(), documents(&place));
+    let commands: [&[&str]; 3] = [
+        &["mf", &ratings, "--tolerance", "0.01"],
+        &["als", &ratings, "--tolerance", "0.01"],
+        &["lda", &documents, "--topics", "4", "--tolerance", "0.01"],
+    ];
+    for command in commands {
+        let (path, checkpoints) = (place.name("run.json"), place.name(&format!("{}-saved", command[0])));
+        let result = |options: &[&str]| {
+            done(&[command, &["-q", "--json", &path, "--evaluate-every", "2"], options].concat());
+            json(&path)["result"].clone()
+        };
+        let whole = result(&["--iterations", "100"]);
+        assert_eq!(whole["ended_by"], "tolerance", "{whole}");
+        let last = whole["iterations"].as_u64().unwrap();
+        assert!(last > 2, "{whole}");
+        let at = (last - 2).to_string();
+        result(&["--iterations", &at, "--checkpoint", &checkpoints]);
+        let resumed = result(&["--iterations", "100", "--resume", &checkpoints]);
+        for name in ["iterations", "ended_by", "objective"] {
+            assert_eq!(resumed[name], whole[name], "{command:?}: {name}");
+        }
+    }
+}

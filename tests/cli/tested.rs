@@ -57,18 +57,18 @@ fn a_model_that_was_tested_after_each_iteration_is_one_that_was_not() {
 }
 
 #[test]
-fn a_tuned_run_tries_and_trains_the_same_with_test_data_and_without() {
+fn factors_are_tuned_by_the_error_on_test_data_and_the_step_that_they_have_by_themselves_is_tried_first() {
     let place = Place::new();
-    let (ratings, test) = (place.ratings(), place.file("test.csv", "u1,i0,3.0\nu2,i1,2.5\nu5,i7,3.5\n"));
-    let of = |name: &str, options: &[&str]| {
-        let record = place.name("run.json");
-        let tune = ["tune", "mf", &ratings, "-w", "1", "--dims", "4", "--iterations", "25", "--no-retune", "-q"];
-        done(&[&tune[..], &["--json", &record, "--model", &place.name(name)], options].concat());
-        let record = json(&record);
-        let objectives = record["iterations"].as_array().unwrap().iter().map(|one| one["objective"].clone());
-        let objectives: Vec<Value> = objectives.collect();
-        assert_eq!(of_iterations(&record, "test_rmse").is_empty(), options.is_empty());
-        (arrays(&place, name), record["tuning"]["trials"].clone(), objectives)
+    let (ratings, record) = (noise(&place), place.name("run.json"));
+    let holdout = ["mf", &ratings, "--holdout", "0.2", "-w", "1", "--dims", "4", "--iterations", "25", "-q"];
+    let run = |options: &[&str]| {
+        done(&[options, &holdout, &["--json", &record]].concat());
+        json(&record)
     };
-    assert!(of("tested", &["--test", &test, "--patience", "0"]) == of("not", &[]));
+    let tuned = run(&["tune"]);
+    let trials = tuned["tuning"]["trials"].as_array().unwrap();
+    assert_eq!(trials[0]["setting"], format!("step={}", run(&[])["config"]["step"]));
+    let chosen = trials.iter().find(|trial| trial["chosen"] == true).unwrap();
+    let errors = of_iterations(&tuned, "test_rmse");
+    assert_eq!(chosen["loss"], *errors[chosen["iterations"].as_u64().unwrap() as usize - 1], "{chosen}");
 }

@@ -5,8 +5,9 @@ use std::fmt::Write;
 use std::fs;
 
 use megagrid_datasets::hashed_name;
+use megagrid_datasets::output::{Column, read_table, write_table};
 
-use crate::{Place, done, fails, json};
+use crate::{Place, done, fails, json, run};
 
 const WORDS: [&str; 12] =
     ["Fig", "plum", "APPLE", "iron", "Zinc", "tin", "oak", "Birch", "ash", "the", "of", "well-known"];
@@ -232,4 +233,148 @@ fn short_lines_are_documents_where_the_corpus_was_text() {
         assert_eq!((&auto, auto.lines().count()), (&text, documents), "{file}");
     }
     fails(&["lda", &short, "-k", "2"], 1, &["short.txt", "say --format text if they are documents"]);
+}
+
+/// What a topic model has of documents that are numbered.
+fn topics_of(place: &Place, input: &str, model: &str, options: &[&str]) -> Vec<Vec<u8>> {
+    let model = place.name(model);
+    let fit = ["lda", input, "-k", "3", "--iterations", "5", "-w", "1", "-q", "--model", &model];
+    done(&[&fit[..], &READING[..4], options].concat());
+    let files = ["topics", "words", "word_topics", "documents", "document_topics"];
+    files.iter().map(|file| fs::read(place.path(&format!("{model}/{file}.parquet"))).unwrap()).collect()
+}
+
+fn parquet(place: &Place, name: &str, column: &str, texts: &[(&str, String)]) -> String {
+    let ids: Vec<i64> = (0..texts.len() as i64).collect();
+    let bodies: Vec<String> = texts.iter().map(|(_, text)| text.clone()).collect();
+    write_table(&place.path(name), &[("id", Column::I64(ids.into())), (column, Column::Strings(bodies.into()))])
+        .unwrap();
+    place.name(name)
+}
+
+#[test]
+fn a_column_of_texts_is_a_corpus_as_its_lines_are() {
+    let place = Place::new();
+    let all = texts(90);
+    let lines =
+        |texts: &[(&str, String)]| texts.iter().map(|(_, text)| text.replace('\n', " ") + "\n").collect::<String>();
+    let plain = place.file("posts.txt", lines(&all));
+    let expected = topics_of(&place, &plain, "plain", &["--test", &plain]);
+    let (table, objects) = (csv(&place, "posts.csv", &all), json_lines(&place, "posts.jsonl", &all));
+    // A header and keys that are known are followed.
+    let known = |path: &str, name: &str| place.file(name, fs::read_to_string(path).unwrap().replace("body", "Text"));
+    let tabs: String = all.iter().map(|(class, text)| format!("{class}\t{}\n", quoted(text))).collect();
+    let tabs = place.file("tabs.tsv", format!("kind\tbody\n{tabs}"));
+    fs::create_dir(place.path("parts")).unwrap();
+    csv(&place, "parts/a.csv", &all[..40]);
+    csv(&place, "parts/b.csv", &all[40..]);
+    for (at, (input, columns)) in [
+        (table.clone(), "text=body"),
+        (objects.clone(), "text=body"),
+        (parquet(&place, "posts.parquet", "body", &all), "text=body"),
+        (place.name("parts"), "text=body"),
+        (tabs, ""),
+        (known(&table, "known.csv"), ""),
+        (known(&objects, "known.jsonl"), ""),
+        (parquet(&place, "known.parquet", "Text", &all), ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let model = format!("model{at}");
+        let options = if columns.is_empty() { vec![] } else { vec!["--columns", columns] };
+        let found = topics_of(&place, &input, &model, &[&options[..], &["--test", &input]].concat());
+        assert!(found == expected, "{input}");
+        let new = done(&["topics", &place.name(&model), "--documents", &input]);
+        assert_eq!(new, done(&["topics", &place.name("plain"), "--documents", &plain]), "{input}");
+    }
+    let manifest = json(place.path("model5/model.json"));
+    assert_eq!(manifest["config"]["columns"], "text=Text");
+}
+
+#[test]
+fn documents_are_named_by_a_column_and_updated_by_it() {
+    let place = Place::new();
+    let all = texts(60);
+    let (first, more) = all.split_at(40);
+    let rows = |from: usize, texts: &[(&str, String)]| {
+        let row = |(at, (_, text)): (usize, &(&str, String))| format!("{},{}\n", quoted(text), 500 - from - at);
+        let rows: String = texts.iter().enumerate().map(row).collect();
+        place.file(&format!("{from}.csv"), format!("post,id\n{rows}"))
+    };
+    let (first, more) = (rows(0, first), rows(40, more));
+    topics_of(&place, &first, "model", &["--columns", "document=id,text=post"]);
+    let model = place.name("model");
+    let ids = |model: &str| read_table(&place.path(model).join("documents.parquet")).unwrap().remove(0).1;
+    // Names that are integers are in their order, whatever that of the records is.
+    assert_eq!(ids("model").len(), 40);
+    let Column::U64(numbers) = ids("model") else { panic!("{:?}", ids("model")) };
+    assert!(numbers.contains(&461) && numbers.contains(&500), "{numbers:?}");
+    done(&["update", &model, &more, "-q", "--model", &place.name("updated")]);
+    assert_eq!(ids("updated").len(), 60);
+    let listed = done(&["topics", &model, "--documents", &more, "--json", "-"]);
+    assert!(listed.lines().count() == 20 && listed.contains("\"document\":\"441\""), "{listed}");
+    fails(&["lda", &first, "--columns", "text=post,count=id"], 1, &["leave word and count out of --columns"]);
+    fails(&["lda", &first, "--columns", "text=posts"], 1, &["there is no column posts for text", "1 post, 2 id"]);
+    done(&["lda", &first, "--format", "table", "-k", "2", "--iterations", "2", "-q"]);
+}
+
+#[test]
+fn tables_whose_texts_nobody_names_are_told() {
+    let place = Place::new();
+    let table = place.file("p.csv", "id,day,what\n1,mon,\"sea, ship\"\n2,tue,rye and salt\n3,wed,tea\n");
+    let said = run(&["lda", &table, "-k", "2", "--iterations", "2", "-q"]).stderr;
+    assert!(said.contains("--columns text=NAME") && said.contains("1 id, 2 day, 3 what"), "{said}");
+    let stated = run(&["lda", &table, "-k", "2", "--iterations", "2", "-q", "--format", "text"]).stderr;
+    assert_eq!(stated, "");
+    let keys = place.file("p.jsonl", "{\"id\": 1, \"what\": \"sea ship\"}\n");
+    fails(&["lda", &keys], 1, &["id, what; name it with --columns text=KEY, or document=KEY,word=KEY,count=KEY"]);
+    let rows = place.path("p.parquet");
+    let column = |texts: [&str; 2]| Column::Strings(texts.map(str::to_owned).to_vec().into());
+    let columns =
+        [("id", column(["a", "b"])), ("what", column(["sea ship", "rye salt"])), ("label", column(["x", "y"]))];
+    write_table(&rows, &columns).unwrap();
+    fails(&["lda", rows.to_str().unwrap()], 1, &["column label holds", "name it with --columns text=COLUMN"]);
+    done(&["lda", rows.to_str().unwrap(), "-k", "2", "--iterations", "2", "-q", "--columns", "text=what"]);
+    let wide = place.file("wide.csv", "id,text\n1,sea\n2,sea, ship\n");
+    fails(&["lda", &wide], 1, &["wide.csv:3: document: found", "a field that has commas in it needs quotes"]);
+}
+
+#[test]
+fn pairs_of_documents_and_words_are_counted() {
+    let place = Place::new();
+    let pairs = "a,sea\na,ship\nb,rye\na,sea\nb,salt\nb,rye\n";
+    let counts = place.file("counts.csv", "document,word,count\na,sea,2\na,ship,1\nb,rye,2\nb,salt,1\n");
+    let fit = |input: &str, model: &str, options: &[&str]| {
+        let model = place.name(model);
+        let fit = ["lda", input, "-k", "2", "--iterations", "5", "-w", "1", "-q", "--model", &model];
+        done(&[&fit[..], options].concat());
+        ["words", "documents", "word_topics"]
+            .map(|file| fs::read(place.path(&format!("{model}/{file}.parquet"))).unwrap())
+    };
+    let expected = fit(&counts, "counts", &[]);
+    let headed = place.file("pairs.csv", format!("document,word\n{pairs}"));
+    let other = place.file("other.csv", format!("doc,term\n{pairs}"));
+    let bare = place.file("bare.csv", pairs);
+    assert_eq!(fit(&headed, "headed", &[]), expected);
+    assert_eq!(fit(&other, "other", &["--columns", "document=doc,word=term,count=none"]), expected);
+    assert_eq!(fit(&bare, "bare", &["--columns", "count=none"]), expected);
+    fails(&["lda", &other], 1, &["--columns document=COLUMN,word=COLUMN,count=none", "--columns text=COLUMN"]);
+}
+
+#[test]
+fn words_that_are_counted_stay_as_they_are() {
+    let place = Place::new();
+    let counts = place.file("counts.csv", "a,sea,2\na,ship,1\nb,rye,2\nb,salt,1\n");
+    let cache = place.name("counts.mgrid");
+    done(&["convert", &counts, &cache, "--as", "corpus"]);
+    for input in [&counts, &cache] {
+        let lda = ["lda", input, "-k", "2", "--iterations", "2", "-q"];
+        for options in [&["--lower-case"][..], &["--split", "punctuation"], &["--bigrams"]] {
+            assert!(run(&[&lda[..], options].concat()).stderr.contains("are counted already, and stay as they are"));
+        }
+        assert_eq!(run(&[&lda[..], &["--split", "space"]].concat()).stderr, "");
+    }
+    let few = place.file("few.txt", "sea ship\nrye salt tea\n");
+    fails(&["lda", &few, "--format", "text", "--holdout", "0.0001"], 1, &["of 2 documents leaves none"]);
 }

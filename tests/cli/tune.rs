@@ -166,7 +166,7 @@ fn a_tuned_run_can_be_continued() {
     refused(&["mf"], &["of a run with tune", "use the same options"]);
     refused(&["tune", "mf", "--tune", "step=0.1,0.2"], &["of a run with tune", "use the same options"]);
     std::fs::remove_file(std::path::Path::new(&saved).join("tuning.json")).unwrap();
-    refused(&["tune", "mf"], &["tuning.json, where tuning says what it came to"]);
+    refused(&["tune", "mf"], &["tuning.json", "which says what tuning came to"]);
 }
 
 fn least(errors: &[(u64, f64)]) -> f64 {

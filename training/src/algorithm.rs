@@ -39,6 +39,9 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     const TESTED_BY: Option<&'static str> = None;
     /// Whether it has most of it.
     const TEST_GROWS: bool = false;
+    /// Whether settings are compared by that value when a run tunes itself, where there is test data, and not by the objective: where what
+    /// is tuned also decides how well a model does on what it has not seen.
+    const TUNED_BY_TEST: bool = false;
     /// What to do when the objective is no number.
     const ADVICE: &'static str;
     /// Worse evaluations in a row on test data that end a run, if nothing is said.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::algorithm::{Algorithm, Pause, Run};
 use crate::data::Data;
 use crate::error::Error;
+use crate::looks::Looks;
 use crate::model::{self, Model};
 use crate::options::Options;
 use crate::processes::Processes;
@@ -131,6 +132,11 @@ impl Checkpoints {
         self.directory.as_deref().filter(|_| is_due)
     }
 
+    /// Tells whether a checkpoint of these iterations is asked for, and not there.
+    pub(crate) fn lack(&self, iterations: u64) -> bool {
+        self.directory.is_some() && (self.saved != iterations || self.directory != self.resume)
+    }
+
     /// Writes a checkpoint, if there are to be any, and then its model: one that cannot be written leaves something to go on from. All
     /// processes call it; `checksum` is that of the data.
     ///
@@ -139,13 +145,16 @@ impl Checkpoints {
     pub(crate) fn save<A: Algorithm>(
         &mut self,
         pause: &mut dyn Pause<A>,
-        stopping: &Stopping<A::Model>,
+        (stopping, looks): (&Stopping<A::Model>, &Looks),
         (record, checksum): (&Record, u64),
         processes: &Processes,
     ) -> Result<(), Error> {
         let Some(directory) = &self.directory else { return Ok(()) };
         let iterations = record.result.iterations;
-        processes.first(|| stopping.save(directory, iterations, record))?;
+        processes.first(|| {
+            looks.save(directory)?;
+            stopping.save(directory, iterations, record)
+        })?;
         pause.save(directory)?;
         processes.first(|| stopping.clean(directory))?;
         self.saved = iterations;

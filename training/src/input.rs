@@ -30,8 +30,9 @@ pub struct Source {
     #[serde(serialize_with = "format_name")]
     pub format: std::option::Option<Format>,
     /// Columns of a table, by number from 1 or by name: user=2,item=1,rating=stars and perhaps time; a graph has from, to and perhaps
-    /// weight, a corpus document, word and count, samples label and perhaps text [default: by a header with such names, else in this
-    /// order]. With rating=none each line is a rating of 1, as als takes it of a text of two columns.
+    /// weight, a corpus document, word and count, or text and perhaps document, samples label and perhaps text [default: by a header with
+    /// such names, else in this order]. With rating=none each line is a rating of 1, as als takes it of a text of two columns; with count=none
+    /// a word of a document counts as 1.
     #[arg(long, value_name = "ROLE=COLUMN,...")]
     #[serde(serialize_with = "roles_text", skip_serializing_if = "Option::is_none")]
     pub columns: Option<Roles>,

@@ -27,6 +27,7 @@ pub mod hits;
 pub mod input;
 pub mod lda;
 mod leg;
+mod looks;
 mod measured;
 pub mod mf;
 pub mod model;

@@ -72,7 +72,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "N")]
     pub patience: Option<u64>,
     /// Measure the exact objective, and the error on test data, after every N iterations only. By default the objective is measured
-    /// at the end, or where a tolerance needs it, and the error on test data after each (lda: after every 10th); in between, running
+    /// after the last iteration that is asked for, or where a tolerance needs it, and the error on test data after each (lda: after every 10th); in between, running
     /// values tell how it goes: what steps found before they changed it. With slack workers go on from one iteration to the next, and only after every
     /// N all meet, so that anything can be measured or saved [default: 4 times the clocks by which workers may be apart].
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
@@ -115,7 +115,7 @@ pub struct CheckpointOptions {
     #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
     #[serde(serialize_with = "lossy_option")]
     pub checkpoint: Option<PathBuf>,
-    /// Write one also after every N iterations, of `geeps` epochs.
+    /// Write one also after every N iterations, of `geeps` epochs; where all workers meet less often (see --evaluate-every), the next time they do.
     #[arg(long, value_name = "N", requires = "checkpoint", help_heading = "Checkpoints", value_parser = clap::value_parser!(u64).range(1..))]
     pub checkpoint_every: Option<u64>,
     /// Continue from the last complete checkpoint in this directory.

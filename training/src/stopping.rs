@@ -77,6 +77,11 @@ impl<M: Model> Stopping<M> {
         Ok(self.worse() >= self.patience)
     }
 
+    /// Tells whether it got worse for too long with the evaluation of this iteration, which may be one that a run goes on from.
+    pub fn is_over(&self, iteration: u64) -> bool {
+        self.patience > 0 && self.last() == Some(iteration) && self.worse() >= self.patience
+    }
+
     /// Returns the iteration that was evaluated last.
     pub fn last(&self) -> Option<u64> {
         self.evaluations.last().map(|one| one.iteration)

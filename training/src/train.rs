@@ -14,6 +14,7 @@ use crate::checkpoint::Checkpoints;
 use crate::data::{Data, Reading};
 use crate::input::Source;
 use crate::leg::{Ended, Leg};
+use crate::looks::{Look, Looks};
 use crate::measured::Found;
 use crate::options::{join, json};
 use crate::processes::Processes;
@@ -175,13 +176,16 @@ pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Ob
     let done = engine.iterations();
     let machine = Machine { read_bytes: processes.read_bytes()?, ..engine.machine() };
     let record = Record::begin(A::NAME, config, engine.input(), machine, phases, done);
-    let mut stopping = Stopping::new(run.patience.unwrap_or(A::PATIENCE));
+    let (mut stopping, mut looks) = (Stopping::new(run.patience.unwrap_or(A::PATIENCE)), Looks::default());
     if let Some(directory) = resumed {
         let since = engine.leg().since;
         engine.pause().collect()?;
-        processes.first(|| stopping.load(&directory, (done, since), || engine.pause().model()))?;
+        processes.first(|| {
+            looks = Looks::load(&directory, done)?;
+            stopping.load(&directory, (done, since), || engine.pause().model())
+        })?;
     }
-    let (every, before) = (run.evaluate_every, None);
+    let every = run.evaluate_every;
     let mut session = Session {
         options,
         processes,
@@ -191,7 +195,7 @@ pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Ob
         stopping,
         checkpoints,
         every,
-        before,
+        looks,
         is_trial,
         may_end,
     };
@@ -217,8 +221,8 @@ struct Session<'s, A: Algorithm> {
     checkpoints: Checkpoints,
     /// After how many iterations the objective is measured; 0: at the end.
     every: u64,
-    /// The objective measured last.
-    before: Option<f64>,
+    /// What was measured, where there is a tolerance.
+    looks: Looks,
     is_trial: bool,
     may_end: bool,
 }
@@ -230,8 +234,10 @@ impl<A: Algorithm> Session<'_, A> {
         loop {
             let leg = engine.leg();
             self.stopping.begin(leg.since);
-            self.before = None;
-            let ended = self.leg(engine, leg)?;
+            let ended = match self.ended(engine, leg)? {
+                Some(ended) => ended,
+                None => self.leg(engine, leg)?,
+            };
             is_patience |= ended == Ended::Patience;
             let goes_on = !leg.is_last && ended != Ended::Interrupt && !self.is_trial;
             if goes_on {
@@ -239,13 +245,28 @@ impl<A: Algorithm> Session<'_, A> {
                 engine.next(best)?;
                 continue;
             }
-            let iterations = engine.iterations();
-            if !self.record.iterations.is_empty() && self.checkpoints.saved != iterations {
+            if self.record.iterations.is_empty() {
+                // What was resumed had come to its end before.
+                let found = engine.pause().look(true, true)?;
+                (self.record.result.objective, self.record.result.metrics) = (found.objective, found.metrics);
+            }
+            if self.checkpoints.lack(engine.iterations()) {
                 self.save(&mut *engine.pause())?;
             }
             // Of several models one was stopped early.
             return Ok(if is_patience && ended == Ended::Tolerance { Ended::Patience } else { ended });
         }
+    }
+
+    /// Tells why a leg that is gone on with had ended, if it had.
+    fn ended(&self, engine: &mut dyn Run<A>, leg: Leg) -> Result<Option<Ended>, Error> {
+        let done = engine.iterations();
+        if done == leg.since || done >= leg.until {
+            return Ok(None);
+        }
+        let here = [self.looks.has_converged(done, self.options.tolerance()), self.stopping.is_over(done)];
+        let [converged, patience] = self.processes.any(Ok(here))?;
+        Ok(if converged { Some(Ended::Tolerance) } else { patience.then_some(Ended::Patience) })
     }
 
     fn leg(&mut self, engine: &mut dyn Run<A>, leg: Leg) -> Result<Ended, Error> {
@@ -321,9 +342,12 @@ impl<A: Algorithm> Session<'_, A> {
         found.check(iteration, A::ADVICE)?;
         let Found { objective, converged, ref metrics, .. } = *found;
         let tolerance = self.options.tolerance();
-        let by_change = || objective.zip(self.before).is_some_and(|(now, before)| has_settled(before, now, tolerance));
+        let before = self.looks.before(leg.since);
+        let by_change = || objective.zip(before).is_some_and(|(now, before)| has_settled(before, now, tolerance));
         let has_converged = converged.unwrap_or_else(by_change);
-        self.before = objective.or(self.before);
+        if let Some(objective) = objective.filter(|_| tolerance > 0.0) {
+            self.looks.push(Look { iteration, objective, tolerance, has_converged });
+        }
         let value = found.tested(leg.tested_by, A::TEST_GROWS);
         let mut is_worse = false;
         if let Some(value) = value {
@@ -335,7 +359,7 @@ impl<A: Algorithm> Session<'_, A> {
 
     /// Writes a checkpoint, if any are asked for.
     fn save(&mut self, pause: &mut dyn Pause<A>) -> Result<(), Error> {
-        self.checkpoints.save(pause, &self.stopping, (&self.record, self.checksum), self.processes)
+        self.checkpoints.save(pause, (&self.stopping, &self.looks), (&self.record, self.checksum), self.processes)
     }
 
     /// Writes the model that goes with the last checkpoint, if that is asked for.

@@ -300,6 +300,15 @@ impl Space {
     }
 }
 
+impl Space {
+    /// Returns the place of a setting, or one that is nearest to it where its numbers have more digits than are tried; `None` if a value is
+    /// out of range.
+    #[must_use]
+    pub fn nearest(&self, setting: &Setting) -> Option<Point> {
+        self.0.iter().map(|tunable| tunable.coordinate(setting.get(&tunable.name)?)).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

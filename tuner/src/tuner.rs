@@ -89,6 +89,8 @@ pub struct Options {
     pub target: Option<f64>,
     /// What the run begins with instead of a search; `None`: it searches first.
     pub initial: Option<Setting>,
+    /// What the first search tries first: what would be taken without one.
+    pub first: Option<Setting>,
     /// Whether the searcher's own time counts: not where time is samples.
     pub decisions_count: bool,
 }
@@ -106,6 +108,7 @@ impl Default for Options {
             held_out: Some(Plateau { clocks: 4, change: 0.0 }),
             target: None,
             initial: None,
+            first: None,
             decisions_count: true,
         }
     }
@@ -184,7 +187,8 @@ impl<T: Trainer> Run<'_, '_, T> {
     fn first_search(&mut self, loss: f64) -> Result<Live, Failure<T::Error>> {
         let Options { trials, budget, clocks, .. } = *self.options;
         let bounds = self.bounds(trials, budget, clocks);
-        let live = self.search((ROOT, loss), bounds, None)?;
+        let first = self.options.first.as_ref().and_then(|setting| self.branches.space.nearest(setting));
+        let live = self.search((ROOT, loss), bounds, first)?;
         self.branches.free(ROOT).map_err(Failure::Trainer)?;
         self.take(&live);
         Ok(live)

@@ -8,7 +8,7 @@
 //! A step along a sum is steps along its parts, but for lengths of adaptive steps, which then follow the parts. So with slack workers
 //! do not wait for each other's gradients.
 
-use megagrid_stages::kernels::{axpy, dot};
+use megagrid_stages::kernels::{add_gradients, axpy, dot};
 use megagrid_stages::{
     Add, Apply, BatchSize, Context, Exchange, Left, Master, Program, Right, Sequence, Stages, Vertex, mode, program,
     vertex,
@@ -47,10 +47,7 @@ where
     fn exchange(&self, user: Add<'_, L>, item: Add<'_, R>, rating: &mut f32, cx: &mut Context<'_, P>) {
         let error = *rating - dot(user.sync, item.sync);
         cx.worker.squared_errors += f64::from(error * error);
-        axpy(user.delta, error, item.sync);
-        axpy(user.delta, -self.0.lambda, user.sync);
-        axpy(item.delta, error, user.sync);
-        axpy(item.delta, -self.0.lambda, item.sync);
+        add_gradients(user.delta, item.delta, user.sync, item.sync, error, self.0.lambda);
     }
 }
 

@@ -2,19 +2,45 @@
 
 use megagrid_stages::kernels::dot;
 use megagrid_stages::simd::{Kernel, Level, prefetch};
+use rayon::slice::ParallelSliceMut;
 
 use super::Config;
 
 /// Ratings to test on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TestSet {
-    /// User, item and rating.
-    pub known: Vec<(u32, u32, f32)>,
+    /// User, item and rating, by user.
+    known: Vec<(u32, u32, f32)>,
     /// Ratings whose user or item, `None` here, has no row.
-    pub others: Vec<(Option<u32>, Option<u32>, f32)>,
+    others: Vec<(Option<u32>, Option<u32>, f32)>,
 }
 
 impl TestSet {
+    /// Takes ratings of known users and items, in any order, and of others. Those of a user stay in their order.
+    #[must_use]
+    pub fn new(mut known: Vec<(u32, u32, f32)>, others: Vec<(Option<u32>, Option<u32>, f32)>) -> Self {
+        // The row of a user is in a cache while his ratings are looked at. Those of most files are in order, which a stable sort sees.
+        known.par_sort_by_key(|&(user, ..)| user);
+        Self { known, others }
+    }
+
+    /// Returns user, item and rating of those whose users and items have rows.
+    #[must_use]
+    pub fn known(&self) -> &[(u32, u32, f32)] {
+        &self.known
+    }
+
+    /// Returns the others: what has no row is `None`.
+    #[must_use]
+    pub fn others(&self) -> &[(Option<u32>, Option<u32>, f32)] {
+        &self.others
+    }
+
+    /// Keeps the ratings of known users and items for which this holds.
+    pub fn retain(&mut self, is_kept: impl FnMut(&(u32, u32, f32)) -> bool) {
+        self.known.retain(is_kept);
+    }
+
     /// Returns the number of ratings.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -13,13 +13,15 @@ impl Trains for TopicModels {
     const ABOUT: [&'static str; 2] = [
         "Finds the topics of a corpus: for each topic how likely its words are, for each document its mixture of topics",
         "Latent Dirichlet allocation by collapsed Gibbs sampling. The input is a UCI bag of words or LDA-C, with the vocabulary \
-         in vocab.* beside it, or plain text with one document a line. The model holds topics.parquet (topic, rank, word, \
+         in vocab.* beside it, a table of documents, words and counts, texts in a column of a table, JSON lines or Parquet, or plain text with \
+         one document a line. The model holds topics.parquet (topic, rank, word, \
          probability), word_topics.parquet and document_topics.parquet (word or document, topic, tokens; the first is a row of \
          words.parquet or documents.parquet), topic_tokens.npy and alpha.npy ([topics]).",
     ];
     const EXAMPLES: &'static str = "Examples:
   megagrid lda docword.kos.txt.gz --topics 50 --model kos
-  megagrid lda posts.txt --lower-case --split punctuation --stop-words english --min-documents 5";
+  megagrid lda posts.txt --lower-case --split punctuation --stop-words english --min-documents 5
+  megagrid lda reviews.csv --columns document=id,text=body --lower-case --split punctuation";
 
     fn kept_positive(words: &CorpusOptions) -> anyhow::Result<Vec<f32>> {
         refuse_words(&words.words)?;

@@ -83,8 +83,9 @@ fn run_one<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
     tuning.check::<A>(&training.own)?;
     let job = training.job()?;
     let view = View::begin(Progress::spinner(common.quiet, "tuning"));
-    let tuned = tune(job, &tuning, &common.processes, &view)?;
+    let outcome = tune(job, &tuning, &common.processes, &view);
     drop(view);
+    let tuned = train::recorded(outcome, common)?;
     let Tuned { mut trained, options, run } = tuned;
     let mut text = String::new();
     if let Some(tuning) = &mut trained.record.tuning {

@@ -243,6 +243,23 @@ fn formats_are_told_by_name_and_content() {
         ("p", "# my little graph\n1 2 3\n", Format::Edges),
         ("q", "% a, b, c\n1,2,3\n", Format::Edges),
         ("r", "#\n1 2 3\n", Format::Edges),
+        ("s", "My top 10 list\nThe best 5 films\nOur new 3 phones ever\n", Format::Text),
+        ("t", "My top 10 list\nThe best 5 films\n", Format::Text),
+        ("u", "The quick brown fox\nMy top 10\nThe best 5\n", Format::Text),
+        ("v", "So, yes, 5\nWell, no, 3, or 4\n", Format::Text),
+        ("w", "196 242 3 881250949\n186 302 3 891717742\n", Format::Ratings),
+        ("x", "ann tea 3 2026-11-25\nbob rye 4 2026-11-26\n", Format::Ratings),
+        ("y", "user item rating note\nann tea 3 very good\nbob rye 4 good\n", Format::Ratings),
+        ("z", "ann,tea,3,good\nbob,rye,4,\n", Format::Ratings),
+        ("aa", "ann\ttea\t3\tgood\nbob\trye\t4\t\n", Format::Ratings),
+        ("ab", "#metoo is trending right now\nall of us say so\n#so it is\nand we go on\n", Format::Text),
+        ("ac", "# friends\nann bob\nbob cid\n", Format::Edges),
+        ("ad", "# friends\nsource target weight\nann bob 0.5\n", Format::Edges),
+        ("ae", "# friends\n1 2 best friend\n2 3 foe\n", Format::Edges),
+        ("af", "% proteins\nA\tB\tbinds\nB\tC\tbinds\tweakly\n", Format::Edges),
+        ("ag", "# nothing else\n", Format::Edges),
+        ("ah", "кот сидел на окне\nсобака спит\n", Format::Text),
+        ("ai", "बिल्ली सो रही है\n貓 在 睡覺\n", Format::Text),
     ] {
         let path = folder.path().join(name);
         write(&path, text.as_bytes());

@@ -96,15 +96,15 @@ impl Feedback {
         if ratings.edges.num_edges() > 0 && count(&|value| FeedbackOptions::feedback(above, value) > 0.0)? == 0.0 {
             return Err(nothing(ratings.edges.num_edges(), above));
         }
-        let num_tested = ratings.test.known.len();
-        ratings.test.known.retain(|&(.., value)| FeedbackOptions::feedback(above, value) > 0.0);
+        let num_tested = ratings.test.known().len();
+        ratings.test.retain(|&(.., value)| FeedbackOptions::feedback(above, value) > 0.0);
         if let Some(unseen) = &mut ratings.unseen {
             let value = |value| is_feedback(above, value).then(|| FeedbackOptions::feedback(above, value));
             unseen.set_values(&mut ratings.test, value).map_err(|value| {
                 Error::Missing(format!("feedback of a user that is kept for testing is {value}; {NO_FEEDBACK}"))
             })?;
         }
-        if num_tested > 0 && ratings.test.known.is_empty() {
+        if num_tested > 0 && ratings.test.known().is_empty() {
             return Err(Error::Missing(format!(
                 "none of the {num_tested} ratings that are kept for testing is feedback of a user who can be tested; keep more of them, or \
                  others"
@@ -113,12 +113,14 @@ impl Feedback {
         Ok(Self { ratings, above })
     }
 
-    /// Has items ranked, of which the first `k` are looked at, 10 if nothing is said, for the users of test data.
+    /// Has items ranked, of which the first `k` are looked at, 10 if nothing is said, for the users of test data. Only feedback was seen by
+    /// them: what they rated lower may be found again.
     ///
     /// # Errors
     /// Edges that cannot be read.
     pub fn ranked(self, k: Option<usize>) -> Result<Self, Error> {
-        Ok(Self { ratings: self.ratings.ranked(k.or(Some(RANKED)))?, ..self })
+        let counts = |value| FeedbackOptions::feedback(self.above, value) > 0.0;
+        Ok(Self { ratings: self.ratings.ranked_where(k.or(Some(RANKED)), counts)?, above: self.above })
     }
 }
 
@@ -224,8 +226,16 @@ fn add_to_first(ids: &[u32], values: &mut [f32]) {
 
 impl Data for Feedback {
     type Options = FeedbackOptions;
-    const FIXED: &'static [&'static str] =
-        &["test", "holdout", "holdout_per_user", "holdout_last", "holdout_users", "ratings_above", "half_life"];
+    const FIXED: &'static [&'static str] = &[
+        "test",
+        "holdout",
+        "holdout_per_user",
+        "holdout_last",
+        "holdout_users",
+        "ranking",
+        "ratings_above",
+        "half_life",
+    ];
 
     fn read(source: &mut Source, options: &FeedbackOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         let is_tested = options.ratings.test.is_some() || options.ratings.holdout().is_some();

@@ -68,8 +68,12 @@ impl Algorithm for ImplicitFactorization {
         form::<Alternating>
     }
 
-    fn tuned(_: &Feedback, _: &AlsOptions, _: &Settings) -> Vec<String> {
-        vec!["block=16,32,64".to_owned()]
+    /// Blocks of at least all dimensions are one, and the same.
+    fn tuned(_: &Feedback, options: &AlsOptions, _: &Settings) -> Vec<String> {
+        let smaller = [16, 32, 64].into_iter().filter(|block| *block < options.dims);
+        let all = (options.dims <= 64).then_some(options.dims);
+        let blocks: Vec<String> = smaller.chain(all).map(|block| block.to_string()).collect();
+        if blocks.len() > 1 { vec![format!("block={}", blocks.join(","))] } else { Vec::new() }
     }
 }
 

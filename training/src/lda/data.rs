@@ -6,7 +6,7 @@ use std::sync::Arc;
 use megagrid_algorithms::lda::Tokens;
 use megagrid_datasets::cache::Cache;
 use megagrid_datasets::{
-    Corpus, Dataset, Dictionary, Edges, Format, Layout, Names, Prepared, Roles, StopWords, Tokenizer, WordFilter,
+    Corpus, Dataset, Dictionary, Edges, Format, Layout, Names, Prepared, Role, Roles, StopWords, Tokenizer, WordFilter,
     is_pipe, read_corpus_with,
 };
 use megagrid_partition::{EdgeList, EdgeSource, Side};
@@ -17,7 +17,7 @@ use super::start::Start;
 use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
-use crate::input::{Source, Stopwatch, digest, is_cache, no_edges, open, phases};
+use crate::input::{Source, Stopwatch, digest, no_edges, open, phases};
 use crate::options::{check_holdout, lossy, lossy_option};
 use crate::record::{InputSizes, Phases};
 use crate::room;
@@ -26,10 +26,14 @@ use crate::words::WordOptions;
 /// Which documents and words there are.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct CorpusOptions {
-    /// How words are found in plain text.
+    /// How words are found in texts.
     #[command(flatten)]
     #[serde(flatten)]
     pub words: WordOptions,
+    /// Whether what is read is a part that arrived, under the options of the whole.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub is_part: bool,
     /// Leave out words of fewer characters.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "Words")]
     pub min_word_length: usize,
@@ -65,6 +69,16 @@ impl CorpusOptions {
         };
         let Self { min_word_length: min_length, min_documents, max_documents, .. } = *self;
         Ok(WordFilter { min_length, stop_words, min_documents, max_documents })
+    }
+
+    /// Tells that words which are counted already stay as they are, where options say how they are found in texts.
+    fn tell_counted(&self) {
+        if !self.is_part && self.words != WordOptions::default() {
+            tracing::warn!(
+                "the words of this input are counted already, and stay as they are: --lower-case, --split and --bigrams only hold for texts \
+                 that the model is asked about"
+            );
+        }
     }
 }
 
@@ -107,8 +121,8 @@ impl NewDocuments {
         known: &Dictionary,
         advice: &str,
     ) -> Result<Self, Error> {
-        let layout = layout.into();
-        if is_cache(path, layout.format)? {
+        let layout = layout.into().of_corpus(path)?;
+        if layout.find(path)? == Format::Cache {
             return Err(Error::option("documents are taken as text, and this is a .mgrid cache"));
         }
         let (corpus, unknown) = read_corpus_with(path, layout, tokenizer, None)?.with_words(known);
@@ -117,6 +131,16 @@ impl NewDocuments {
             return Err(Error::invalid(path, format!("{advice}; is it in the same language?")));
         }
         Ok(documents)
+    }
+}
+
+/// Says of how many documents none is left; the reader counts edges.
+fn of_documents(error: megagrid_datasets::Error, documents: usize) -> Error {
+    match error {
+        megagrid_datasets::Error::HoldoutEmpty { holdout, part, .. } => Error::Missing(format!(
+            "holdout {holdout} of {documents} documents leaves none with words for {part}; expected another fraction or more documents"
+        )),
+        error => error.into(),
     }
 }
 
@@ -193,7 +217,11 @@ impl Documents {
     pub fn new(corpus: Corpus, holdout: Option<f64>, seed: u64) -> Result<Self, Error> {
         check_holdout(holdout)?;
         let (train, test) = match holdout {
-            Some(part) => corpus.split_documents(part, seed).map(|(train, test)| (train, Some(test)))?,
+            Some(part) => {
+                let documents = corpus.data.edges.num_left;
+                let split = corpus.split_documents(part, seed).map_err(|error| of_documents(error, documents));
+                split.map(|(train, test)| (train, Some(test)))?
+            }
             None => (corpus, None),
         };
         let prepared = Prepared::new(train.data, &[Side::Right]);
@@ -258,13 +286,22 @@ impl Data for Documents {
         check_holdout(*holdout)?;
         let mut clock = Stopwatch::start();
         let filter = options.filter()?;
+        let of_corpus = source.layout().of_corpus(&source.input)?;
+        if !of_corpus.roles.is_empty() {
+            source.columns = Some(of_corpus.roles);
+        }
         let layout = source.find(Format::Text)?;
         let format = source.format;
         room::check(source, 1)?;
         let path = &source.input;
         if format == Some(Format::Edges) {
-            let problem = "a document has a line, and all of these have two fields, as edges have; say --format text if they are documents";
+            let problem = "all lines have two fields; say --format text if they are documents, --columns text=COLUMN if a column holds texts, \
+                           or --columns document=COLUMN,word=COLUMN,count=none if each is a word of a document";
             return Err(Error::invalid(path, problem));
+        }
+        let has_texts = layout.roles.has(Role::Text);
+        if !has_texts && format != Some(Format::Text) {
+            options.tell_counted();
         }
         let is_cache = source.is_cache();
         how.begin(is_cache, *holdout)?;
@@ -296,6 +333,7 @@ impl Data for Documents {
             false => Corpus::new(corpus.data.in_degree_order()),
         };
         let are_numbered = match format {
+            _ if has_texts => !layout.roles.has(Role::Document),
             Some(Format::Counts | Format::JsonLines | Format::Parquet) => false,
             Some(Format::Cache) => are_places(&corpus.data.left_names),
             _ => true,
@@ -327,7 +365,7 @@ impl Data for Documents {
 
     /// Which words are in few documents, or in most, is told by all of them.
     fn of_part(options: CorpusOptions) -> CorpusOptions {
-        CorpusOptions { min_documents: 1, max_documents: 1.0, ..options }
+        CorpusOptions { min_documents: 1, max_documents: 1.0, is_part: true, ..options }
     }
 
     fn release(&mut self) {
@@ -380,6 +418,10 @@ mod tests {
         assert_eq!((table.format, table.roles), (None, others), "columns are those of a table");
         let text = layout(&counts, "new.txt", Some(Format::Text).into());
         assert_eq!((text.format, text.roles), (Some(Format::Text), Roles::default()));
+        let bodies = json!({ "format": "table", "columns": "text=body" });
+        assert!(
+            ["new.csv", "new.jsonl"].iter().all(|name| layout(&bodies, name, Layout::default()).roles.has(Role::Text))
+        );
         let posts = json!({ "format": "text" });
         assert_eq!(layout(&posts, "new.txt", Layout::default()).format, Some(Format::Text));
         assert_eq!(layout(&posts, "new.jsonl", Layout::default()).format, None);

@@ -159,11 +159,11 @@ impl Ratings {
             Some(Holdout::Part(part)) => {
                 check_holdout(Some(part))?;
                 let (train, test) = split(&ratings, part, draw.seed)?;
-                (train, known(&test.edges), None)
+                (train, TestSet::new(rated(&test.edges), Vec::new()), None)
             }
             Some(Holdout::PerUser(share)) => {
                 let [train, test] = split_by_user(&ratings, share, draw)?;
-                (train, known(&test.edges), None)
+                (train, TestSet::new(rated(&test.edges), Vec::new()), None)
             }
             Some(Holdout::Users { users, share }) => {
                 let [train, known, test] = split_users(&ratings, users, share, draw)?;
@@ -172,7 +172,7 @@ impl Ratings {
             }
         };
         let told = unseen.iter().flat_map(Unseen::known);
-        let held_out = holdout.map(|_| of_pairs(test.known.iter().copied(), 0).wrapping_add(of_pairs(told, 1)));
+        let held_out = holdout.map(|_| of_pairs(test.known().iter().copied(), 0).wrapping_add(of_pairs(told, 1)));
         Ok(Self { unseen, held_out, ..Self::of(Prepared::new(train, &[Side::Right]), test)? })
     }
 
@@ -181,11 +181,16 @@ impl Ratings {
     /// # Errors
     /// Edges that cannot be read.
     pub fn ranked(self, k: Option<usize>) -> Result<Self, Error> {
-        let Some(k) = k.filter(|_| !self.test.known.is_empty()) else { return Ok(self) };
-        let test = self.test.known.iter().map(|&(user, item, _)| (user, item));
+        self.ranked_where(k, |_| true)
+    }
+
+    /// The same, where only ratings of values for which `counts` holds have been seen: others are as if they were not there.
+    pub(crate) fn ranked_where(self, k: Option<usize>, counts: impl Fn(f32) -> bool + Sync) -> Result<Self, Error> {
+        let Some(k) = k.filter(|_| !self.test.known().is_empty()) else { return Ok(self) };
+        let test = self.test.known().iter().map(|&(user, item, _)| (user, item));
         let seen = match &self.unseen {
-            Some(unseen) => unseen.seen(),
-            None => self.rated_by(test.clone().map(|(user, _)| user))?,
+            Some(unseen) => unseen.known().map(|(user, item, _)| (user, item)).collect(),
+            None => self.rated_by(test.clone().map(|(user, _)| user), counts)?,
         };
         let queries = Queries::new(test, seen.into_iter());
         Ok(Self { ranking: (!queries.users.is_empty()).then_some((k, queries)), ..self })
@@ -202,11 +207,11 @@ impl Ratings {
 
     /// Refuses a ranking that was asked for where none can be measured.
     pub(crate) fn check_ranked(&self, asked: Option<usize>) -> Result<(), Error> {
-        let is_tested = !self.test.known.is_empty() || !self.test.others.is_empty();
+        let is_tested = !self.test.known().is_empty() || !self.test.others().is_empty();
         if asked.is_none() || !is_tested || self.ranking.is_some() {
             return Ok(());
         }
-        let problem = if self.test.known.is_empty() {
+        let problem = if self.test.known().is_empty() {
             "training knows no user and item of a pair that there is to test on, and cannot rank others"
         } else {
             "training has seen all pairs that there are to test on, and what is seen is not ranked"
@@ -214,18 +219,23 @@ impl Ratings {
         Err(Error::Missing(format!("{problem}; give other test data, or no --ranking")))
     }
 
-    /// Returns the pairs of some users and the items that they have rated.
-    fn rated_by(&self, users: impl Iterator<Item = u32>) -> Result<Vec<(u32, u32)>, Error> {
+    /// Returns the pairs of some users and the items that they have rated, by ratings that count.
+    fn rated_by(
+        &self,
+        users: impl Iterator<Item = u32>,
+        counts: impl Fn(f32) -> bool + Sync,
+    ) -> Result<Vec<(u32, u32)>, Error> {
         let mut is_tested = vec![false; self.edges.num_vertices(Side::Left)];
         users.for_each(|user| is_tested[user as usize] = true);
         let (offsets, windows) = (self.edges.held_offsets(), self.edges.windows());
         let of_window = |window: usize| {
             let (rows, mut seen) = (windows[window].clone(), Vec::new());
-            let visit = &mut |users: &[u32], _: &[f32]| {
+            let visit = &mut |users: &[u32], ratings: &[f32]| {
                 for item in rows.clone() {
                     let [begin, end] = [item, item + 1].map(|at| (offsets[at] - offsets[rows.start]) as usize);
-                    let tested = users[begin..end].iter().filter(|user| is_tested[**user as usize]);
-                    seen.extend(tested.map(|&user| (user, item as u32)));
+                    let rated = users[begin..end].iter().zip(&ratings[begin..end]);
+                    let tested = rated.filter(|&(&user, &rating)| is_tested[user as usize] && counts(rating));
+                    seen.extend(tested.map(|(&user, _)| (user, item as u32)));
                 }
             };
             self.edges.visit_rows(Side::Right, rows.clone(), visit).map_err(reading)?;
@@ -300,7 +310,8 @@ fn of_pairs(ratings: impl Iterator<Item = (u32, u32, f32)>, seed: u64) -> u64 {
     ratings.map(of).fold(0, u64::wrapping_add)
 }
 
-pub(super) fn known(edges: &EdgeList<f32>) -> TestSet {
+/// Returns the users, items and ratings of edges.
+pub(super) fn rated(edges: &EdgeList<f32>) -> Vec<(u32, u32, f32)> {
     let ends = edges.left.iter().zip(&edges.right).zip(&edges.data);
-    TestSet { known: ends.map(|((&user, &item), &rating)| (user, item, rating)).collect(), others: Vec::new() }
+    ends.map(|((&user, &item), &rating)| (user, item, rating)).collect()
 }

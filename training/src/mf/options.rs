@@ -146,6 +146,9 @@ const BATCHES: u64 = 64;
 /// Passes over new ratings only: with more, rows follow them at the cost of the ratings that they were trained on, which nothing
 /// reminds them of (measured: the error on test data is least after 3, and worse than before from 10 on).
 const PASSES_OF_NEW: u64 = 3;
+/// Passes over all ratings, where a model that has learnt most of them goes on: with more it learns them by heart, and the iteration that was
+/// best on test data is past (measured with each optimizer, a tenth of the ratings new, or some removed).
+const PASSES_OF_ALL: u64 = 2;
 
 impl FactorOptions {
     /// Returns the parameters; those of some data have a unit of these.
@@ -235,7 +238,8 @@ impl Options for FactorOptions {
     /// A batch is the same part of the ratings.
     fn continued(&self, on: UpdatedOn) -> Self {
         let batch = self.batch.filter(|_| self.work_per_clock.is_none());
-        let iterations = if on == UpdatedOn::New { PASSES_OF_NEW.min(self.iterations) } else { self.iterations };
+        let passes = if on == UpdatedOn::New { PASSES_OF_NEW } else { PASSES_OF_ALL };
+        let iterations = passes.min(self.iterations);
         Self { batch, iterations, ..self.clone() }
     }
 

@@ -10,7 +10,7 @@ use megagrid_datasets::{
 };
 use megagrid_partition::Side;
 
-use super::data::{RatingOptions, Ratings, known};
+use super::data::{RatingOptions, Ratings, rated};
 use crate::Error;
 use crate::data::Reading;
 use crate::input::{Source, Stopwatch, is_cache, open, ordered, phases};
@@ -84,7 +84,8 @@ impl Ratings {
             Some(path) => ratings.tested_on(path, layout.roles)?,
             None => ratings,
         };
-        let mut ratings = ratings.ranked(*ranking)?;
+        // Of feedback only what counts has been seen, which is told by who asked for it.
+        let mut ratings = if above.is_some() { ratings } else { ratings.ranked(*ranking)? };
         ratings.taken_back = std::mem::take(&mut source.taken_back);
         times.load += clock.lap();
         Ok((ratings, times))
@@ -98,7 +99,7 @@ impl Ratings {
         let (users, items) = (self.names.get(Side::Left)?, self.names.get(Side::Right)?);
         let read = read_ratings_with(path, Layout { format: None, roles, undirected: false }, &users, &items)?;
         let others = read.others.iter().map(|&OtherRating { left, right, rating }| (left, right, rating)).collect();
-        self.test = TestSet { others, ..known(&read.known) };
+        self.test = TestSet::new(rated(&read.known), others);
         self.sizes.test_edges = self.test.len();
         Ok(self)
     }

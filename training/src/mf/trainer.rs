@@ -118,6 +118,7 @@ impl Algorithm for Factorization {
     const NAME: &'static str = "mf";
     const ADVICE: &'static str = "try a smaller --step";
     const TESTED_BY: Option<&'static str> = Some("test_rmse");
+    const TUNED_BY_TEST: bool = true;
     const KNOBS: &'static [Knob] = &[
         Knob { name: "step", is_layout: false, is_timed: false },
         Knob { name: "decay", is_layout: false, is_timed: false },
@@ -355,9 +356,9 @@ impl<F: Form> Factorizer<F> {
         items: impl Fn(usize) -> &'r [f32] + Sync,
     ) -> f64 {
         let rows = Rows { config: self.config, mean: self.mean, users, items };
-        let chunks = test.known.par_chunks(CHUNK).map(|chunk| rows.squared_errors(self.level, chunk));
+        let chunks = test.known().par_chunks(CHUNK).map(|chunk| rows.squared_errors(self.level, chunk));
         let known: Vec<f64> = chunks.collect();
-        let others = rows.squared_errors_of_others(&test.others);
+        let others = rows.squared_errors_of_others(test.others());
         ((known.iter().sum::<f64>() + others) / test.len() as f64).sqrt()
     }
 }

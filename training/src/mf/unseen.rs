@@ -13,8 +13,6 @@ use crate::Error;
 pub struct Unseen {
     /// Items and values of each user that count, by his number in the test data.
     known: Vec<Vec<(u32, f32)>>,
-    /// Users' numbers and all items that are known of them, which are not shown to them again.
-    seen: Vec<(u32, u32)>,
 }
 
 impl Unseen {
@@ -30,10 +28,9 @@ impl Unseen {
             ends.filter_map(|((&user, &item), &value)| Some((user, ids[item as usize]?, value))).collect()
         };
         let mut of_users = vec![Vec::new(); known.left_names.len()];
-        let told = by_ids(known);
-        told.iter().for_each(|&(user, item, value)| of_users[user as usize].push((item, value)));
-        let mut unseen = Self { known: of_users, seen: told.iter().map(|&(user, item, _)| (user, item)).collect() };
-        let mut tested = TestSet { known: by_ids(test), others: Vec::new() };
+        by_ids(known).into_iter().for_each(|(user, item, value)| of_users[user as usize].push((item, value)));
+        let mut unseen = Self { known: of_users };
+        let mut tested = TestSet::new(by_ids(test), Vec::new());
         unseen.keep_tested(&mut tested);
         if tested.is_empty() {
             return Err(Error::Missing(format!(
@@ -63,15 +60,14 @@ impl Unseen {
 
     /// Tests nobody of whom nothing is known, and keeps nothing of those who are not tested.
     fn keep_tested(&mut self, test: &mut TestSet) {
-        test.known.retain(|&(user, ..)| !self.known[user as usize].is_empty());
+        test.retain(|&(user, ..)| !self.known[user as usize].is_empty());
         let mut is_tested = vec![false; self.known.len()];
-        test.known.iter().for_each(|&(user, ..)| is_tested[user as usize] = true);
+        test.known().iter().for_each(|&(user, ..)| is_tested[user as usize] = true);
         self.known
             .iter_mut()
             .zip(&is_tested)
             .filter(|(_, is_tested)| !**is_tested)
             .for_each(|(known, _)| known.clear());
-        self.seen.retain(|&(user, _)| is_tested[user as usize]);
     }
 
     /// Returns the number of users who are tested.
@@ -85,11 +81,6 @@ impl Unseen {
             known.iter().map(move |&(item, value)| (user, item, value)).collect::<Vec<_>>()
         };
         (0..).zip(&self.known).flat_map(of_user)
-    }
-
-    /// Returns users' numbers and the items that are known of them.
-    pub(super) fn seen(&self) -> Vec<(u32, u32)> {
-        self.seen.clone()
     }
 
     /// Solves for the rows of all, where the items of a model stand. The users of the model do not matter.

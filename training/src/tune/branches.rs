@@ -196,7 +196,7 @@ impl<'s, A: Algorithm> Branches<'s, A> {
                     }
                     _ => "no model was written, and a search is not saved".to_owned(),
                 };
-                return Err(Error::Interrupted { iteration: self.iterations(branch), left, record: None });
+                return Err(self.interrupted(branch, left));
             }
         }
         let time = self.search.time;
@@ -240,7 +240,7 @@ impl<'s, A: Algorithm> Branches<'s, A> {
         if let (ROOT, Some(loss)) = (branch, pause.first_loss()) {
             return Ok(loss);
         }
-        Ok(loss::<A>(&pause.look(true, false)?))
+        Ok(loss::<A>(&pause.look(true, A::TUNED_BY_TEST)?))
     }
 
     /// Ends a branch.
@@ -271,7 +271,15 @@ impl<'s, A: Algorithm> Branches<'s, A> {
         if !asked {
             return Ok(());
         }
-        Err(Error::Interrupted { iteration: iterations, left: self.checkpoints.left(), record: None })
+        Err(self.interrupted(branch, self.checkpoints.left()))
+    }
+
+    /// Ends the run where it was asked to, with the record of the iterations that were shown.
+    fn interrupted(&self, branch: Branch, left: String) -> Error {
+        let mut record = self.record.clone();
+        record.result.ended_by = "interrupt".into();
+        self.stopping.end(&mut record);
+        Error::Interrupted { iteration: self.iterations(branch), left, record: Some(Box::new(record)) }
     }
 
     /// Shows the iterations of the run that nobody has seen yet.
@@ -332,9 +340,12 @@ fn layout<A: Algorithm>(setting: &Setting) -> Vec<Value> {
     setting.iter().filter(|(name, _)| is_layout(name)).map(|(_, value)| value.clone()).collect()
 }
 
-/// Returns what training makes smaller; no number in processes other than the first.
+/// Returns what trials are compared by, which is to be small: the objective, or the value on test data; no number in processes other than
+/// the first.
 fn loss<A: Algorithm>(found: &Found) -> f64 {
-    found.objective.map_or(f64::NAN, |objective| if A::MAXIMIZES { -objective } else { objective })
+    let tested = found.tested(A::TESTED_BY, A::TEST_GROWS).filter(|_| A::TUNED_BY_TEST);
+    let trained = found.objective.map_or(f64::NAN, |objective| if A::MAXIMIZES { -objective } else { objective });
+    tested.unwrap_or(trained)
 }
 
 fn gone(branch: Branch) -> Error {
@@ -347,7 +358,8 @@ fn read(directory: &Path, processes: &Processes) -> Result<Progress, Error> {
     let mut text = Vec::new();
     if processes.is_first() {
         text = std::fs::read(&path).map_err(|error| {
-            Error::invalid(&path, format!("reading {FILE}, where tuning says what it came to: {error}"))
+            let problem = "which says what tuning came to; one that ended in its first search was not saved: start it anew, without --resume";
+            Error::invalid(&path, format!("{error}: {problem}"))
         })?;
     }
     decoded(&processes.broadcast(text)?)

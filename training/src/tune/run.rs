@@ -8,7 +8,7 @@ use megagrid_tuner::{Ended, Event, Failure, Label, Options as TunerOptions, Sett
 
 use super::branches::{Branches, Done, Ran};
 use super::lead::Lead;
-use super::space::{Search, Time, TuneOptions, apply, space};
+use super::space::{Search, Time, TuneOptions, apply, space, untuned};
 use crate::algorithm::Algorithm;
 use crate::checkpoint::Checkpoints;
 use crate::data::Data;
@@ -53,10 +53,10 @@ pub fn tune<A: Algorithm>(
     let options = laid_out::<A>(&data, options, &settings, &space)?;
     let time = tuning.time::<A>(&space);
     let patience = run.patience.unwrap_or(A::PATIENCE);
-    let tuner = tuning.of_tuner::<A>(&space, time, (run.seed, patience), iterations);
-
     let checksum = data.checksum()?;
     let resolved = A::form(&data, &options)(Arc::clone(&data), options.clone(), settings.clone())?.options();
+    let tuner = tuning.of_tuner::<A>(&space, time, (run.seed, patience), iterations);
+    let tuner = TunerOptions { first: untuned(&space, &json(&resolved)?, &settings), ..tuner };
     let tuned: Vec<String> = space.tunables().iter().map(ToString::to_string).collect();
     let more = serde_json::json!({
         "tune": tuned, "searcher": tuner.searcher, "budget": tuner.budget, "trials": tuner.trials,

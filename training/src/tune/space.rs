@@ -98,6 +98,7 @@ impl TuneOptions {
             held_out: plateau_before(patience, default.held_out).filter(|_| retunes),
             target: None,
             initial: None,
+            first: None,
             decisions_count: time == Time::Seconds,
         }
     }
@@ -111,6 +112,27 @@ fn plateau_before(patience: u64, default: Option<Plateau>) -> Option<Plateau> {
         1 => None,
         _ => default.map(|plateau| Plateau { clocks: patience as usize - 1, ..plateau }),
     }
+}
+
+/// Returns the setting that options have by themselves, if they have all that is tuned. Where all of it has lists of values, these are tried
+/// one after the other.
+pub(super) fn untuned(space: &Space, options: &serde_json::Value, settings: &Settings) -> Option<Setting> {
+    if space.tunables().iter().all(|tunable| tunable.choices().is_some()) {
+        return None;
+    }
+    let value = |tunable: &Tunable| {
+        let value = match tunable.name() {
+            "workers" => Value::Number(settings.workers as f64),
+            "slack" | "delay" => Value::Number(settings.slack? as f64),
+            name => match options.get(name)? {
+                serde_json::Value::Number(number) => Value::Number(number.as_f64()?),
+                serde_json::Value::String(name) => Value::Name(name.clone()),
+                _ => return None,
+            },
+        };
+        Some((tunable.name().to_owned(), value))
+    };
+    space.tunables().iter().map(value).collect::<Option<Vec<_>>>().map(Setting::new)
 }
 
 fn is_layout<A: Algorithm>(tunable: &Tunable) -> bool {

@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use megagrid_algorithms::mf::batch::{self, MfBatch, Step};
 use megagrid_algorithms::mf::in_place::{self, Descend, Mf};
 use megagrid_partition::{EdgeList, Side};
-use megagrid_stages::kernels::{axpy, dot};
+use megagrid_stages::kernels::{add_gradients, dot};
 use megagrid_stages::simd::{Kernel, Level};
 use megagrid_stages::{Apply, Context, Exchange, Master, Update, row_width};
 
@@ -152,11 +152,8 @@ impl<C: Client> Iteration<'_, C> {
             client.read(items.factors, item, row)?;
             let factor = &row[..width];
             let error = rating - dot(users.row(user), factor);
-            axpy(gradients.row_mut(user), error, factor);
-            axpy(gradients.row_mut(user), -config.lambda, users.row(user));
             gradient.fill(0.0);
-            axpy(gradient, error, users.row(user));
-            axpy(gradient, -config.lambda, factor);
+            add_gradients(gradients.row_mut(user), gradient, users.row(user), factor, error, config.lambda);
             client.update(items.gradients, item, gradient)?;
         }
         client.clock()?;
