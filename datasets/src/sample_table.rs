@@ -16,7 +16,7 @@ use crate::libsvm::sign;
 use crate::roles::listed;
 use crate::rows::{self, Rows, RowsOf};
 use crate::text::{Input, Lines, Malformed, Separator, Text, number, paired};
-use crate::texts;
+use crate::texts::names::{known as known_text, unnamed};
 use crate::{Dataset, Error, Format, Role, Roles, Samples, Tokenizer};
 
 /// What labels are called where nobody names their column.
@@ -131,7 +131,7 @@ impl Reader<'_> {
             return Err(Error::invalid(&path, problem));
         }
         if shape.text.is_none() && self.are_documents() {
-            return Err(Error::invalid(&path, texts::unnamed(&shape.names)));
+            return Err(Error::invalid(&path, unnamed(&shape.names)));
         }
         Ok(shape)
     }
@@ -181,7 +181,7 @@ impl Reader<'_> {
         let known = || LABELS.iter().find_map(|known| names.iter().position(|name| name.eq_ignore_ascii_case(known)));
         let (role, label, text) = match self.labelled {
             Labelled::Documents => {
-                let text = named(Role::Text)?.or_else(|| texts::known(&names));
+                let text = named(Role::Text)?.or_else(|| known_text(&names));
                 (Role::Document, named(Role::Document)?, text)
             }
             _ => (Role::Label, named(Role::Label)?.or_else(known), named(Role::Text)?),

@@ -2,6 +2,7 @@
 //!
 //! Another column may have names of the documents; those of one name are one. Otherwise they are numbered as records, from 1.
 
+pub(crate) mod names;
 mod parquet;
 
 use std::path::Path;
@@ -13,42 +14,12 @@ use crate::json_lines::entries;
 use crate::name_table::NameTable;
 use crate::roles::listed;
 use crate::text::{Input, Separator, Text, integer, number, paired};
+use crate::texts::names::{called, known};
 use crate::warned::is_first;
 use crate::{Corpus, Dataset, Error, Format, Layout, Role, Roles, Tokenizer, add_up, sample_table};
 
 /// The roles of columns of corpora.
 pub(crate) const OF_CORPORA: &[Role] = &[Role::Document, Role::Word, Role::Count, Role::Text];
-
-/// What columns of texts are called where nobody names theirs, in any case.
-const TEXTS: [&str; 12] = [
-    "text",
-    "body",
-    "content",
-    "message",
-    "review",
-    "comment",
-    "abstract",
-    "post",
-    "tweet",
-    "article",
-    "description",
-    "full_text",
-];
-
-/// Finds the column of texts by names that are known.
-pub(crate) fn known(names: &[String]) -> Option<usize> {
-    TEXTS.iter().find_map(|known| called(names, known))
-}
-
-fn called(names: &[String], known: &str) -> Option<usize> {
-    names.iter().position(|name| name.eq_ignore_ascii_case(known))
-}
-
-/// Says that no column is known to hold texts.
-pub(crate) fn unnamed(names: &[String]) -> String {
-    let (known, columns) = (TEXTS.join(", "), listed(names, names.len()));
-    format!("no column is called {known}; say with --columns text=COLUMN which holds the texts; {columns}")
-}
 
 /// Reads documents; `tokenizer` finds their words.
 pub(crate) fn read(input: &Input<'_>, format: Format, tokenizer: Tokenizer) -> Result<Corpus, Error> {

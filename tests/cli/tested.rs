@@ -59,7 +59,7 @@ fn a_model_that_was_tested_after_each_iteration_is_one_that_was_not() {
 #[test]
 fn factors_are_tuned_by_the_error_on_test_data_and_the_step_that_they_have_by_themselves_is_tried_first() {
     let place = Place::new();
-    let (ratings, record) = (noise(&place), place.name("run.json"));
+    let (ratings, record) = (place.ratings(), place.name("run.json"));
     let holdout = ["mf", &ratings, "--holdout", "0.2", "-w", "1", "--dims", "4", "--iterations", "25", "-q"];
     let run = |options: &[&str]| {
         done(&[options, &holdout, &["--json", &record]].concat());

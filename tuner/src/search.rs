@@ -296,10 +296,10 @@ fn is_progress(tried: &Tried) -> bool {
     tried.summary.label != Label::Diverged && tried.summary.speed > 0.0
 }
 
-/// A faster branch is better; where neither makes progress, the one with the lower loss.
+/// A faster branch is better; where neither makes progress, the one with the lower loss. One that has not run tells nothing.
 fn is_better(one: &Tried, other: &Tried) -> bool {
-    let diverged = |tried: &Tried| tried.summary.label == Label::Diverged;
-    match (diverged(one), diverged(other)) {
+    let is_useless = |tried: &Tried| tried.summary.label == Label::Diverged || tried.live.clocks() == 0;
+    match (is_useless(one), is_useless(other)) {
         (true, _) => false,
         (false, true) => true,
         (false, false) if one.summary.speed == other.summary.speed => one.live.loss() < other.live.loss(),

@@ -12,6 +12,7 @@ use crate::column::{Column, intern};
 use crate::output::{fenced, is_unsigned, open_column, open_parquet, parquet_error, read_rows};
 use crate::rows::Rows;
 use crate::text::{Input, Malformed};
+use crate::texts::names::unnamed;
 use crate::{Dataset, Error, Role, Tokenizer};
 
 /// Returns what the columns of the first file are called.
@@ -39,7 +40,7 @@ fn read_file(path: &Path, input: &Input<'_>, tokenizer: Tokenizer, rows: &mut Ro
     let names = names_of(file.metadata().file_metadata().schema_descr());
     let place = |role| input.roles().find(role, &names).map_err(|problem| Error::invalid(path, problem));
     let (text, document) = (place(Role::Text)?, place(Role::Document)?);
-    let Some(text) = text else { return Err(Error::invalid(path, super::unnamed(&names))) };
+    let Some(text) = text else { return Err(Error::invalid(path, unnamed(&names))) };
     if document == Some(text) {
         let problem = format!("column {} would be both document and text; name both in --columns", names[text]);
         return Err(Error::invalid(path, problem));
