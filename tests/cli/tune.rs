@@ -177,10 +177,13 @@ fn least(errors: &[(u64, f64)]) -> f64 {
 fn tested(record: &serde_json::Value) -> Vec<(u64, f64)> {
     let number = |value: &serde_json::Value| value.as_u64().unwrap();
     let tuning = &record["tuning"];
-    let chosen = tuning["trials"].as_array().unwrap().iter().filter(|trial| trial["chosen"] == true);
+    let chosen = || tuning["trials"].as_array().unwrap().iter().filter(|trial| trial["chosen"] == true);
+    // Where no trial of the first search made progress, the run began with what is taken without one, and with no trial.
+    let is_of_none = chosen().all(|trial| trial["search"] != 0);
     let begun = tuning["settings"].as_array().unwrap().iter().map(|setting| number(&setting[0]));
+    let begun = begun.skip(usize::from(is_of_none));
     let trials: Vec<_> =
-        begun.zip(chosen).map(|(begun, trial)| begun + 1..begun + number(&trial["iterations"])).collect();
+        begun.zip(chosen()).map(|(begun, trial)| begun + 1..begun + number(&trial["iterations"])).collect();
     let errors = record["iterations"].as_array().unwrap().iter();
     let errors = errors.map(|one| (number(&one["iteration"]), one["metrics"]["test_rmse"].as_f64().unwrap()));
     errors.filter(|(iteration, _)| !trials.iter().any(|trial| trial.contains(iteration))).collect()

@@ -12,7 +12,7 @@ use crate::history::{Branch, Ended, Progress, ROOT, Stalled, Step, Trial, Tuned}
 use crate::progress::{Label, Noise, Report};
 use crate::search::{Bounds, Search};
 use crate::searcher::Kind;
-use crate::space::{Setting, Space};
+use crate::space::{Point, Setting, Space};
 use crate::trainer::Trainer;
 
 /// When progress has stopped: a run's loss changes by less than a part of itself over some clocks. Where a clock is a part of an
@@ -188,9 +188,25 @@ impl<T: Trainer> Run<'_, '_, T> {
         let Options { trials, budget, clocks, .. } = *self.options;
         let bounds = self.bounds(trials, budget, clocks);
         let first = self.options.first.as_ref().and_then(|setting| self.branches.space.nearest(setting));
-        let live = self.search((ROOT, loss), bounds, first)?;
+        let found = self.search((ROOT, loss), bounds, first.clone())?;
+        let live = self.or_first(found, loss, first)?;
         self.branches.free(ROOT).map_err(Failure::Trainer)?;
         self.take(&live);
+        Ok(live)
+    }
+
+    /// Goes on with what would be taken without a search where no trial made progress: then nothing speaks against it.
+    fn or_first(&mut self, found: Live, loss: f64, first: Option<Point>) -> Result<Live, Failure<T::Error>> {
+        let Some(first) = first.filter(|_| self.branches.summarize(&found).speed <= 0.0) else { return Ok(found) };
+        let setting = self.branches.space.setting(&first);
+        let has_diverged = |trial: &Trial| trial.setting == setting && trial.label == Label::Diverged;
+        if found.setting == setting || self.progress.trials.iter().any(has_diverged) {
+            return Ok(found);
+        }
+        self.branches.free(found.branch).map_err(Failure::Trainer)?;
+        self.progress.trials.iter_mut().for_each(|trial| trial.chosen = false);
+        let live = self.branches.fork(ROOT, loss, first).map_err(Failure::Trainer)?;
+        self.branches.tell(&Event::Chosen { branch: live.branch });
         Ok(live)
     }
 
@@ -211,7 +227,7 @@ impl<T: Trainer> Run<'_, '_, T> {
         &mut self,
         parent: (Branch, f64),
         bounds: Bounds,
-        first: Option<Vec<f64>>,
+        first: Option<Point>,
     ) -> Result<Live, Failure<T::Error>> {
         let number = self.progress.searches;
         let seed = self.options.seed ^ (number as u64) << 32;
