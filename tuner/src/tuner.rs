@@ -163,7 +163,9 @@ pub fn resume<T: Trainer>(
     let point = space.point(&setting).ok_or(Error::OtherSpace)?;
     let Step { loss, tested, .. } = *progress.line.last().ok_or(Error::OtherSpace)?;
     let mut branches = Branches::new(trainer, space, watch);
-    branches.resume(progress.trials.iter().map(|trial| trial.branch).max().unwrap_or(ROOT), progress.elapsed);
+    // A run may have begun with a branch that was no trial.
+    let known = progress.trials.iter().map(|trial| trial.branch).chain(progress.line.iter().map(|step| step.branch));
+    branches.resume(known.max().unwrap_or(ROOT), progress.elapsed);
     branches.tell(&Event::Chosen { branch: ROOT });
     let live = branches.live(ROOT, setting, point, Report { time: 0.0, loss, tested });
     Run { branches, options, progress }.go_on(live)
