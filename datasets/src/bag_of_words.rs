@@ -11,10 +11,9 @@ use megagrid_partition::EdgeList;
 use crate::columns::Columns;
 use crate::entries::{self, Header, NUM_ENTRIES, index, size};
 use crate::loaded::Loaded;
-use crate::records::{Record, WordCount};
 use crate::rows::{self, Rows};
 use crate::text::{Input, Malformed, Text, integer, words};
-use crate::{Corpus, Dataset, Dictionary, Error, Role, Tokenizer, add_up};
+use crate::{Corpus, Dataset, Dictionary, Error, Tokenizer, add_up};
 
 pub(crate) fn read_uci(input: &Input<'_>, vocabulary: Option<Dictionary>) -> Result<Corpus, Error> {
     let header = begin_uci(&mut entries::open(input)?)?;
@@ -109,29 +108,6 @@ fn check_vocabulary(
             format!("has {num_words} words, but the vocabulary beside it has {len} lines; is it of another corpus?"),
         )),
         _ => Ok(()),
-    }
-}
-
-/// A word of a document, once.
-pub(crate) struct WordOnce;
-
-impl Record for WordOnce {
-    // As `add_up` takes it: exact up to 2^24.
-    type Data = f32;
-    const SQUARE: bool = false;
-    const NAME: &'static str = "pair of a document and a word";
-    const NAMES: &'static str = WordCount::NAMES;
-    const FIELDS: [&'static str; 2] = WordCount::FIELDS;
-    const ROLES: &'static [Role] = &[Role::Document, Role::Word];
-    const NUMBER: &'static str = "";
-
-    #[inline]
-    fn of_text(_: &[u8]) -> Option<f32> {
-        Some(1.0)
-    }
-
-    fn of_number(_: f64) -> Option<f32> {
-        Some(1.0)
     }
 }
 

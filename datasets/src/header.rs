@@ -269,7 +269,7 @@ pub(crate) fn role_of(names: &[String]) -> Option<Role> {
 pub(crate) fn role_in(text: &mut Text<'_>) -> Option<Role> {
     let (first, none) = (First::of::<Rating>(text, &Roles::default())?, Roles::default());
     let role = role_of(&first.names())?;
-    let found = if role == Role::From { first.columns::<Link>(&none) } else { first.columns::<Pair>(&none) };
+    let found = if role == Role::From { first.columns::<Link>(&none) } else { first.columns::<Pair<Rating>>(&none) };
     found.is_ok_and(|(_, is_header)| is_header).then_some(role)
 }
 

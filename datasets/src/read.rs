@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::bag_of_words::WordOnce;
 use crate::records::{Link, OF_RATINGS, Pair, Rating, RatingTime, Record, WeightedLink, WordCount};
 use crate::sample_table::{self, Labelled};
 use crate::text::{Input, Malformed, Text, is_pipe};
@@ -149,7 +148,7 @@ fn ratings_at(
 ) -> Result<Loaded<f32>, Error> {
     let (input, format) = open(path, layout, readers, OF_RATINGS)?;
     let is_pair = layout.roles.lacks(Role::Rating);
-    if is_pair { rated::<Pair>(&input, format, room) } else { rated::<Rating>(&input, format, room) }
+    if is_pair { rated::<Pair<Rating>>(&input, format, room) } else { rated::<Rating>(&input, format, room) }
 }
 
 /// Reads when ratings were made, in the order of the ratings, together with other processes if there are some: numbers of any unit
@@ -371,9 +370,9 @@ fn corpus(
     }
     if roles.lacks(Role::Count) {
         return bag_of_words::counted_once(match format {
-            Format::JsonLines => json_lines::read::<WordOnce>(input, usize::MAX)?,
-            Format::Parquet => parquet::read::<WordOnce>(input, usize::MAX)?,
-            _ => delimited::read::<WordOnce>(input, usize::MAX)?,
+            Format::JsonLines => json_lines::read::<Pair<WordCount>>(input, usize::MAX)?,
+            Format::Parquet => parquet::read::<Pair<WordCount>>(input, usize::MAX)?,
+            _ => delimited::read::<Pair<WordCount>>(input, usize::MAX)?,
         });
     }
     match format {

@@ -1,5 +1,7 @@
 //! What the records of a table are, whatever it is written in: two ends, and perhaps a number.
 
+use std::marker::PhantomData;
+
 use crate::cache::EdgeData;
 use crate::roles::Role;
 use crate::text::{integer, number};
@@ -113,16 +115,17 @@ impl Record for Rating {
     }
 }
 
-/// A rating of 1: somebody has used something.
-pub(crate) struct Pair;
+/// What is a 1 each time it is there, without a column of numbers: a rating because somebody has used something, a word of a document, once.
+pub(crate) struct Pair<R>(PhantomData<R>);
 
-impl Record for Pair {
+impl<R: Record> Record for Pair<R> {
+    // Counts of words are added up in it, which is exact up to 2^24.
     type Data = f32;
-    const SQUARE: bool = false;
-    const NAME: &'static str = "pair of a user and an item";
-    const NAMES: &'static str = "pairs of users and items";
-    const FIELDS: [&'static str; 2] = Rating::FIELDS;
-    const ROLES: &'static [Role] = &[Role::User, Role::Item];
+    const SQUARE: bool = R::SQUARE;
+    const NAME: &'static str = "pair";
+    const NAMES: &'static str = "pairs";
+    const FIELDS: [&'static str; 2] = R::FIELDS;
+    const ROLES: &'static [Role] = R::ROLES.split_at(2).0;
     const NUMBER: &'static str = "";
 
     #[inline]

@@ -223,15 +223,16 @@ fn ratings(
     }
     let ratings = named(edges, 0).in_degree_order();
     let draw = Draw { times: times.filter(|_| is_timed), above, seed: run.seed };
-    Ratings::held_out(ratings, how.holdout(), draw)?.ranked(how.ranking)
+    Ratings::held_out(ratings, how.holdout(), draw)
 }
 
 /// Factorizes ratings of users by items.
 #[pyfunction]
 pub fn factors(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watched: bool) -> PyResult<Run> {
     let keep = rating(&input);
-    let place =
-        Place::<Factorization>::new(py, input, (false, keep), |edges, how, run| ratings(edges, None, how, None, run))?;
+    let place = Place::<Factorization>::new(py, input, (false, keep), |edges, how, run| {
+        ratings(edges, None, how, None, run)?.ranked(how.ranking)
+    })?;
     place.train(words, is_watched, models::give_factors)
 }
 

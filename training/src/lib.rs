@@ -34,6 +34,7 @@ pub mod model;
 mod options;
 pub mod page;
 pub mod pagerank;
+mod past;
 mod processes;
 pub mod record;
 mod room;

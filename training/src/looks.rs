@@ -1,14 +1,12 @@
 //! What a run found when it was looked at: whether it has settled is told by the objective before.
 
-use std::fs;
 use std::path::Path;
 
-use megagrid_datasets::output::replace_text;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, past};
 
-/// All looks, beside checkpoints: written before the checkpoint that they go with.
+/// All looks, beside checkpoints.
 const FILE: &str = "looks.json";
 
 /// What was found after an iteration.
@@ -48,27 +46,12 @@ impl Looks {
 
     /// Saves all of them beside the checkpoint that is about to be written.
     pub fn save(&self, directory: &Path) -> Result<(), Error> {
-        let path = directory.join(FILE);
-        if self.0.is_empty() {
-            // Those of an earlier run in this directory are not of this one.
-            return match fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io(&path)(error)),
-                _ => Ok(()),
-            };
-        }
-        fs::create_dir_all(directory).map_err(Error::io(directory))?;
-        let text = serde_json::to_string(&self.0).map_err(Error::json("writing what was found"))?;
-        Ok(replace_text(&path, &(text + "\n"))?)
+        past::save(&self.0, directory, FILE)
     }
 
     /// Goes on from the checkpoint of `iterations` in a directory; those of earlier versions have no looks.
     pub fn load(directory: &Path, iterations: u64) -> Result<Self, Error> {
-        let path = directory.join(FILE);
-        let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
-            text => text.map_err(Error::io(&path))?,
-        };
-        let all: Vec<Look> = serde_json::from_str(&text).map_err(Error::json(path.display()))?;
+        let all = past::load::<Look>(directory, FILE)?;
         Ok(Self(all.into_iter().filter(|look| look.iteration <= iterations).collect()))
     }
 }

@@ -3,15 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use megagrid_datasets::output::replace_text;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::model::{self, Model};
 use crate::record::{Metrics, Record};
+use crate::{Error, past};
 
-/// What was evaluated, beside checkpoints: it is written before the checkpoint that it goes with, and holds the past of every one
-/// before.
+/// What was evaluated, beside checkpoints.
 const FILE: &str = "stopping.json";
 /// Where the best model of a checkpoint is, by its iteration.
 const BEST: &str = "best-";
@@ -123,29 +121,21 @@ impl<M: Model> Stopping<M> {
 
     /// Saves all of it beside the checkpoint of `iterations` that is about to be written.
     pub fn save(&self, directory: &Path, iterations: u64, record: &Record) -> Result<(), Error> {
-        if self.evaluations.is_empty() {
-            // Those of an earlier run in this directory are not of this one.
-            return match fs::remove_file(directory.join(FILE)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io(directory)(error)),
-                _ => Ok(()),
-            };
-        }
-        fs::create_dir_all(directory).map_err(Error::io(directory))?;
         if let Some((of, model)) = self.model.as_ref().filter(|(of, _)| *of != iterations) {
             let path = place(directory, *of);
             // What is there may be of a run that went on otherwise and was killed before its checkpoint.
             let value = self.best().map(|best| best.value);
-            let is_kept =
-                path.exists() && kept(directory)?.iter().any(|one| one.iteration == *of && Some(one.value) == value);
+            let kept: Vec<Evaluation> = past::load(directory, FILE)?;
+            let is_kept = path.exists() && kept.iter().any(|one| one.iteration == *of && Some(one.value) == value);
             if !is_kept {
                 if path.exists() {
                     fs::remove_dir_all(&path).map_err(Error::io(&path))?;
                 }
+                fs::create_dir_all(directory).map_err(Error::io(directory))?;
                 model::save(model, &path, record, 0)?;
             }
         }
-        let text = serde_json::to_string(&self.evaluations).map_err(Error::json("writing evaluations"))?;
-        Ok(replace_text(&directory.join(FILE), &(text + "\n"))?)
+        past::save(&self.evaluations, directory, FILE)
     }
 
     /// Removes the models that no checkpoint needs, once the checkpoint is complete.
@@ -172,23 +162,14 @@ impl<M: Model> Stopping<M> {
         if self.patience == 0 {
             return Ok(());
         }
-        self.evaluations = kept(directory)?.into_iter().filter(|one| one.iteration <= iterations).collect();
+        self.evaluations = past::load(directory, FILE)?;
+        self.evaluations.retain(|one| one.iteration <= iterations);
         self.since = since;
         let best = self.best().map(|best| best.iteration);
         let read = |of| if of == iterations { here() } else { Ok(model::load(&place(directory, of))?.0) };
         self.model = best.map(|of| Ok::<_, Error>((of, read(of)?))).transpose()?;
         Ok(())
     }
-}
-
-/// Returns the evaluations that were kept beside checkpoints; none where there were none.
-fn kept(directory: &Path) -> Result<Vec<Evaluation>, Error> {
-    let path = directory.join(FILE);
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
-    let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
-    serde_json::from_str(&text).map_err(Error::json(path.display()))
 }
 
 fn place(directory: &Path, iteration: u64) -> PathBuf {
