@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Topic models on four nodes, a process each: sbatch deploy/slurm.sh CORPUS MODEL
-# A training command finds its place in Slurm's variables, and goes on from its last checkpoint when the job is started again.
+# A training command finds its place in Slurm's variables. Its ports follow from the numbers of job and step; where only some are open,
+# MEGAGRID_PORT_BASE is the first on each node. It goes on from its last checkpoint when the job is started again.
 #SBATCH --job-name=megagrid
 #SBATCH --nodes=4
 #SBATCH --ntasks-per-node=1

@@ -83,7 +83,7 @@ pub struct Measure(pub Damping);
 
 impl<P: Ranks> GlobalSync<P> for Measure {
     fn apply(&self, sums: [f64; 3], state: &mut State) {
-        *state = State::after(self.0, sums);
+        *state = State::after(self.0, sums).since(state);
     }
 }
 

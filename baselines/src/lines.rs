@@ -74,7 +74,7 @@ const fn program(name: &'static str, stages: usize, on: [(usize, usize); 6]) -> 
 /// The algorithms, in the form that all systems run: matrix factorization by gradients, or by least squares of implicit feedback, topic
 /// models by the dense sampler.
 pub const PROGRAMS: [Program; 5] = [
-    program("pagerank", 37, [(45, 23), (63, 23), (78, 11), (106, 23), (106, 23), (119, 23)]),
+    program("pagerank", 37, [(45, 24), (63, 24), (78, 12), (106, 24), (106, 24), (119, 24)]),
     program("mf", 48, [(54, 38), (130, 38), (168, 0), (169, 38), (223, 38), (237, 38)]),
     program("als", 58, [(121, 390), (162, 231), (141, 0), (167, 390), (167, 390), (187, 390)]),
     program("lda", 78, [(74, 218), (196, 218), (183, 218), (199, 218), (199, 218), (215, 218)]),

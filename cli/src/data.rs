@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use clap::ValueEnum;
 use megagrid_datasets::cache::{self, Cache, EdgeData, EdgeType};
-use megagrid_datasets::{Dataset, Format, Labels, Prepared, Role, Samples};
+use megagrid_datasets::{Dataset, Format, Labels, Layout, Prepared, Role, Samples};
 use megagrid_datasets::{input_bytes, read_corpus, read_graph, read_ratings, read_samples};
 use megagrid_partition::{Ends, Side};
 use megagrid_training::input::Source;
@@ -35,7 +35,7 @@ impl Kind {
             Role::From | Role::To | Role::Weight => Self::Graph,
             Role::User | Role::Item | Role::Rating | Role::Time => Self::Ratings,
             Role::Document | Role::Word | Role::Count => Self::Corpus,
-            Role::Label | Role::Text => Self::Samples,
+            Role::Label | Role::Text | Role::Without | Role::Category => Self::Samples,
         }
     }
 
@@ -90,7 +90,11 @@ impl AnySource {
     /// Tells what the input is, from its name and beginning.
     pub fn find(&self) -> anyhow::Result<Found> {
         let layout = self.source.layout();
-        let format = layout.find(self.path())?;
+        let may_be_table = self.kind == Some(Kind::Samples) && layout.format.is_none() && layout.roles.is_empty();
+        let format = match may_be_table.then(|| Format::of_samples(self.path())).transpose()?.flatten() {
+            Some(format) => format,
+            None => layout.find(self.path())?,
+        };
         let natural = match format {
             Format::Edges => layout.role(self.path())?.map_or(Kind::Graph, Kind::of),
             Format::Ratings | Format::JsonLines | Format::Parquet => {
@@ -126,7 +130,10 @@ impl AnySource {
         Ok(match found.kind {
             Kind::Graph => Data::Graph(read_graph(path, layout)?),
             Kind::Ratings => Data::Ratings(read_ratings(path, layout)?),
-            Kind::Samples => Data::Samples(read_samples(path, layout, &self.positive)?),
+            Kind::Samples => {
+                let layout = Layout { format: Some(found.format), ..layout };
+                Data::Samples(read_samples(path, layout, &self.positive)?)
+            }
             Kind::Corpus => Data::Corpus(read_corpus(path, layout)?.data),
         })
     }

@@ -42,7 +42,10 @@ fn run<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
     if args.common.experiment.virtual_workers.is_some() {
         return virtually(args);
     }
+    let Common { model, json, report, trace, .. } = &args.common;
+    let (outputs, traces) = ([model.is_some(), json.is_some(), report.is_some()], trace.is_some());
     args.common.join()?;
+    args.common.processes = Processes { outputs, traces, ..args.common.processes };
     train(&args)
 }
 
@@ -210,7 +213,7 @@ fn shown(value: f64, digits: usize) -> String {
 pub fn summary(record: &Record) -> String {
     let InputSizes { left, right, edges, test_edges, test_users } = record.input;
     let Phases { load, partition, plan, train, evaluate, .. } = record.phases;
-    let Outcome { iterations, best_iteration, edges_per_second, ref ended_by, .. } = record.result;
+    let Outcome { iterations, done_before, best_iteration, edges_per_second, ref ended_by, .. } = record.result;
     let mut text = format!("{}: {left} × {right} vertices, {edges} edges", record.command);
     if test_edges > 0 {
         text.push_str(&format!(" and {test_edges} to test on"));
@@ -218,7 +221,8 @@ pub fn summary(record: &Record) -> String {
     if let Some(users) = test_users {
         text.push_str(&format!(", of {users} users who are not in training"));
     }
-    text.push_str(&format!("\n  {iterations} iterations (ended by {ended_by})"));
+    let before = done_before.map_or(String::new(), |done| format!(", {done} of them before"));
+    text.push_str(&format!("\n  {iterations} iterations{before} (ended by {ended_by})"));
     if let Some(best) = best_iteration.filter(|best| *best != iterations) {
         text.push_str(&format!(", the model is of iteration {best}, the best on test data"));
     }
@@ -239,9 +243,14 @@ pub fn summary(record: &Record) -> String {
         text.push_str(&format!("  {name} {}\n", shown(*value, 6)));
     }
     let tolerance = record.config.get("tolerance").and_then(serde_json::Value::as_f64).unwrap_or(0.0);
-    let residual = record.result.metrics.get("residual").filter(|_| ended_by == "iterations" && tolerance > 0.0);
+    let residual = record.result.metrics.get("residual").filter(|_| tolerance > 0.0 && ended_by != "interrupt");
     if let Some(residual) = residual.filter(|residual| **residual > tolerance) {
-        let advice = "try more --iterations, or a larger --tolerance";
+        let is_at_rounding = ended_by == "tolerance";
+        let advice = if is_at_rounding {
+            "single precision comes no nearer"
+        } else {
+            "try more --iterations, or a larger --tolerance"
+        };
         text.push_str(&format!("  note: the residual {residual:.3e} is above --tolerance {tolerance:e}; {advice}\n"));
     }
     if let Some(peak) = record.peak_rss_bytes {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args as _, Command};
+use megagrid_datasets::{Format, Roles};
+use megagrid_training::input::parse_format;
 use megagrid_training::update::{self, Changes, Place};
 use megagrid_training::{Error, Job, Options, RunOptions, Trained, UpdatedOn, model};
 use serde_json::Value;
@@ -39,6 +41,13 @@ pub struct Args {
     /// manifest says].
     #[arg(long, value_name = "INPUT")]
     data: Option<PathBuf>,
+    /// Format of the data that arrived or are taken back, as the training command has it [default: that of what the model was trained on,
+    /// unless they say it themselves].
+    #[arg(long, value_name = "FORMAT", default_value = "auto", hide_default_value = true, value_parser = parse_format)]
+    format: std::option::Option<Format>,
+    /// Their columns, as the training command has them [default: those that the model was trained on].
+    #[arg(long, value_name = "ROLE=COLUMN,...")]
+    columns: Option<Roles>,
     /// Iterations at most [default: as many as for the model; with mf 3 on new ratings only, which more passes would overrate, and 2 on all;
     /// on new documents 20].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -109,7 +118,13 @@ impl Args {
     }
 
     fn read<A: Trains>(&self, run: &RunOptions, quiet: bool) -> anyhow::Result<(Job<A>, update::Before)> {
-        let changes = Changes { added: self.new.clone(), removed: self.remove.clone(), data: self.data.clone() };
+        let changes = Changes {
+            added: self.new.clone(),
+            removed: self.remove.clone(),
+            data: self.data.clone(),
+            format: self.format,
+            columns: self.columns.clone(),
+        };
         let given = [("iterations", self.iterations.map(Value::from)), ("tolerance", self.tolerance.map(Value::from))];
         let change = |options: A::Options| {
             let given = given.into_iter().filter_map(|(name, value)| Some((name, value?)));

@@ -15,7 +15,8 @@ use crate::report::{self, Subject, Table, precise, seconds};
 
 /// Compares runs of one command by the records that --json wrote: which options differ, and what came of it.
 ///
-/// A directory stands for all records in it. With --output a page also has their curves.
+/// A directory stands for all records in it. Iterations 5+4 are those of a run that went on after 5 of an earlier one: its times are of 4.
+/// With --output a page also has their curves.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  megagrid view runs\n  megagrid view first.json second.json --output runs.html")]
 pub struct Args {
@@ -136,7 +137,8 @@ fn table(runs: &[(String, Record)]) -> Table {
         let mut cells = vec![name.clone()];
         cells.extend(options.iter().map(|&option| record.config.get(option).map_or_else(|| "-".to_owned(), shown)));
         cells.extend(shows_processes.then(|| processes(record).unwrap_or(1).to_string()));
-        cells.push(result.iterations.to_string());
+        let before = result.done_before.map_or(String::new(), |done| format!("{done}+"));
+        cells.push(format!("{before}{}", result.iterations.saturating_sub(result.done_before.unwrap_or(0))));
         cells.push(result.ended_by.to_string());
         cells.push(seconds(record.phases.train));
         cells.push(result.edges_per_second.map_or_else(|| "-".to_owned(), engineering));

@@ -37,6 +37,13 @@ pub enum Error {
         /// What was looked for: `edges`, `ratings`, ...
         records: &'static str,
     },
+    /// Samples none of which has a feature, and of which nobody said how they are written.
+    #[error(
+        "{}: no features in it; if it is a table, --columns label=COLUMN names its column of labels, or --format table says so where it is \
+         called label",
+        .0.display()
+    )]
+    Unclear(PathBuf),
     /// A compressed file ends in the middle of its data.
     #[error("{}: the {compression} data end early; the file is truncated, copy or download it again", path.display())]
     Truncated {

@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use crate::Error;
 use crate::header::{is_comment, known};
+use crate::labels::is_label_named;
+use crate::libsvm::has_features;
 use crate::records::{Link, Rating};
 use crate::text::{Input, Separator, number, paired};
 use crate::time::time;
@@ -89,6 +91,19 @@ impl Format {
         Self::from_content(text.head()).ok_or_else(|| Error::UnknownFormat(path.to_path_buf()))
     }
 
+    /// Tells samples of a table by their header, and those of JSON lines by the first object, whatever [`Format::detect`] takes them for; or
+    /// by a file name of these. `None`: they are neither.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn of_samples(path: &Path) -> Result<Option<Self>, Error> {
+        let input = Input::open(path)?;
+        if let Some(format) = input.first_name().and_then(Self::from_name) {
+            return Ok(Some(format).filter(|format| *format == Self::JsonLines));
+        }
+        Ok(of_first_samples(input.head()?.head()))
+    }
+
     /// Tells the format from a file name whose ending or beginning only one format uses.
     fn from_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
@@ -137,6 +152,25 @@ impl Format {
         }
         from_fields(head, &lines)
     }
+}
+
+/// A table where the first line has several fields, of which one is called as labels are or none is a number, and is none of LIBSVM, nor is
+/// the next.
+fn of_first_samples(head: &[u8]) -> Option<Format> {
+    let first = paired(head).find(|line| !line.is_empty())?;
+    if first.starts_with(b"{") {
+        return Some(Format::JsonLines);
+    }
+    let separator = Separator::of(std::iter::once(first), usize::MAX);
+    let is_text = std::str::from_utf8(first).is_ok_and(|text| !text.contains('\0')) && !matches!(first[0], b'#' | b'%');
+    if !is_text || !matches!(separator, Separator::Byte(_)) {
+        return None;
+    }
+    let mut records = separator.records(head).take(2);
+    let names = separator.all_fields(records.next()?);
+    let are_names = is_label_named(&names) || names.iter().all(|name| number(name).is_none());
+    let is_header = names.len() > 1 && are_names && !has_features(first);
+    (is_header && !records.any(has_features)).then_some(Format::Table)
 }
 
 /// Three lines of one number, then lines of three numbers.
@@ -251,5 +285,25 @@ impl FromStr for Format {
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_and_objects_of_samples_are_told_from_libsvm() {
+        for text in
+            ["label,age\n1,3\n", "0,1,Y\n1,3,0\n", "a;b;\"c\n:1\"\n1;2;3\n", "ham\tsee you at 12:30\n", "age,city"]
+        {
+            assert_eq!(of_first_samples(text.as_bytes()), Some(Format::Table), "{text}");
+        }
+        for text in
+            ["", "1 1:1\n", "a,b 1:1\n", "a,b\nc,d 1:1\n", "1,2,3\n", "age\n41\n", "# a,b\n1:1\n", "spam 1:1 # a, b"]
+        {
+            assert_eq!(of_first_samples(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(of_first_samples(b"\n{}\n"), Some(Format::JsonLines));
     }
 }

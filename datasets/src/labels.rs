@@ -1,11 +1,20 @@
 //! What samples are labelled with.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use crate::Error;
 use crate::column::Column;
 use crate::name_table::NameTable;
 use crate::text::Malformed;
+
+/// What labels are called where nobody names their column.
+pub(crate) const KNOWN: [&str; 4] = ["label", "class", "target", "y"];
+
+/// Tells whether one of the names of columns says that it holds labels.
+pub(crate) fn is_label_named(names: &[Cow<'_, [u8]>]) -> bool {
+    names.iter().any(|name| KNOWN.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())))
+}
 
 /// The classes of samples, and which one each sample has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -58,6 +58,7 @@ mod text;
 mod texts;
 mod time;
 mod tokens;
+mod vocabulary;
 mod warned;
 
 pub use corpus::WordFilter;

@@ -4,9 +4,9 @@
 //! stray large index costs nothing.
 
 use crate::labels::{self, Labels};
-use crate::rows::{self, Rows};
-use crate::text::{Fields, Input, Malformed, integer, number, words};
-use crate::{Dataset, Error, Samples};
+use crate::rows::{self, Holds, Rows};
+use crate::text::{Fields, Input, Malformed, Text, integer, number, words};
+use crate::{Dataset, Dictionary, Error, Samples};
 
 /// Reads samples. `positive` lists the labels that count as 1, all others being -1; where it is empty, each label is a class.
 pub(crate) fn read(input: &Input<'_>, positive: &[f32]) -> Result<Samples, Error> {
@@ -14,20 +14,68 @@ pub(crate) fn read(input: &Input<'_>, positive: &[f32]) -> Result<Samples, Error
         let label = fields.next().unwrap_or_default();
         labels::push(&mut rows.labels, if positive.is_empty() { label } else { sign(label, positive)? })
     };
-    let (data, column) = rows::read(input, "features", |_| (), |rows, line| sample(rows, line, label))?;
+    let (data, column) = rows::read(input, Holds::Features, |_| (), |rows, line| sample(rows, line, label))?;
     Ok(Samples { data, labels: Labels::of_column(column, input.path(), !positive.is_empty())? })
 }
 
-/// Reads samples whose labels are not known: what a line begins with, if it is not a feature, is skipped.
+/// Reads samples whose labels are not known: what a line begins with, if it is not a feature, is skipped. Where lines have no labels, a blank
+/// one before others is a sample without features.
 pub(crate) fn read_unlabelled(input: &Input<'_>) -> Result<Dataset<f32>, Error> {
-    let skip_label = |_: &mut Rows<f32>, fields: &mut Fields<'_>| {
-        let is_label = |first: &[u8]| memchr::memchr(b':', first).is_none();
-        if fields.clone().next().is_some_and(is_label) {
+    let begin = |text: &mut Text<'_>| {
+        if text.lines().map(|line| words(uncommented(line)).next()).find_map(|first| first).is_some_and(is_feature) {
+            text.parse_blank_lines();
+        }
+    };
+    let skip_label = |rows: &mut Rows<f32>, fields: &mut Fields<'_>| {
+        if !fields.clone().next().is_some_and(is_feature) {
             fields.next();
         }
+        rows.labels.ids.push(WRITTEN);
         Ok(())
     };
-    rows::read(input, "features", |_| (), |rows, line| sample(rows, line, skip_label)).map(|(data, _)| data)
+    let line = |rows: &mut Rows<f32>, line: &[u8]| {
+        if line.is_empty() {
+            rows.labels.ids.push(BLANK);
+            rows.end();
+            return Ok(());
+        }
+        sample(rows, line, skip_label)
+    };
+    let (mut data, lines) = rows::read(input, Holds::Features, begin, line)?;
+    let lines = lines.ids.into_entries();
+    let Some(last) = lines.iter().rposition(|&line| u64::from(line) == WRITTEN) else {
+        return Err(Error::Empty { path: input.path().to_path_buf(), records: "features" });
+    };
+    if last + 1 < lines.len() {
+        data.edges.num_left = last + 1;
+        data.left_names = Dictionary::from_integers((1..=last as u64 + 1).collect());
+    }
+    Ok(data)
+}
+
+/// What a line of a sample without a label is.
+const WRITTEN: u64 = 1;
+const BLANK: u64 = 0;
+
+fn is_feature(word: &[u8]) -> bool {
+    memchr::memchr(b':', word).is_some()
+}
+
+/// Tells whether a line is one of LIBSVM that has features.
+pub(crate) fn has_features(line: &[u8]) -> bool {
+    let pair = |word: &[u8]| {
+        let (index, value) = word.split_at(memchr::memchr(b':', word).unwrap_or(0));
+        integer(index).is_some() && number(&value[1..]).is_some()
+    };
+    let mut words = words(uncommented(line)).peekable();
+    // A label.
+    words.next_if(|first| !is_feature(first));
+    words.peek().is_some() && words.all(pair)
+}
+
+/// Returns a line without its comment.
+fn uncommented(line: &[u8]) -> &[u8] {
+    memchr::memchr(b'#', line).map_or(line, |comment| &line[..comment])
 }
 
 /// Adds the sample of a line; `label` takes the label off its fields.
@@ -36,7 +84,7 @@ fn sample(
     line: &[u8],
     label: impl FnOnce(&mut Rows<f32>, &mut Fields<'_>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
-    let line = memchr::memchr(b'#', line).map_or(line, |comment| &line[..comment]);
+    let line = uncommented(line);
     if line.trim_ascii().is_empty() {
         return Ok(());
     }
@@ -61,4 +109,24 @@ pub(crate) fn sign(label: &[u8], positive: &[f32]) -> Result<&'static [u8], Malf
         Malformed::new("label", label, "a number, as the positive labels are: leave these out to have classes")
     })?;
     Ok(if positive.contains(&label) { b"1" } else { b"-1" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blank_lines_between_others_are_samples_where_there_are_no_labels() {
+        let read = |text: &str| {
+            let data = read_unlabelled(&Input::from_bytes(text.as_bytes())).unwrap();
+            let names: Vec<String> = data.left_names.iter().map(|name| name.into_owned()).collect();
+            assert_eq!(names.len(), data.edges.num_left);
+            (names.len(), data.edges.left)
+        };
+        assert_eq!(read("1:1\n\n2:1\n"), (3, vec![0, 2]));
+        assert_eq!(read("# a comment\n\n1:1\n # another\n  \n\n2:1\n1\n\n\n"), (6, vec![1, 4]));
+        assert_eq!(read("x 1:1\n\n1\n2:1"), (3, vec![0, 2]));
+        assert_eq!(read("1\n-1\n"), (2, vec![]));
+        assert!(read_unlabelled(&Input::from_bytes(b"\n# nothing\n")).is_err());
+    }
 }

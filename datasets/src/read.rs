@@ -1,18 +1,18 @@
 //! The readers' front: what a command needs, from a path or from bytes, in any format that holds it.
 
-use std::fs;
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::records::{Link, OF_RATINGS, Pair, Rating, RatingTime, Record, WeightedLink, WordCount};
 use crate::sample_table::{self, Labelled};
-use crate::text::{Input, Malformed, Text, is_pipe};
+use crate::text::{Input, is_pipe};
 use crate::warned::is_first;
 use crate::{
     Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Roles, Samples, TestRatings, Tokenizer,
 };
-use crate::{bag_of_words, delimited, edge_list, json_lines, libsvm, matrix_market, parquet, ratings, texts};
+use crate::{
+    bag_of_words, delimited, edge_list, json_lines, libsvm, matrix_market, parquet, ratings, texts, vocabulary,
+};
 
 /// Bytes of edges that are kept in memory while a text is read to build a grid from, before they go to a file.
 const ROOM: usize = 16 << 20;
@@ -194,14 +194,15 @@ pub fn read_ratings_with(
 /// # Errors
 /// Where the input cannot be read, holds no feature, or a line does not follow the format or has another label.
 pub fn read_samples(path: impl AsRef<Path>, layout: impl Into<Layout>, positive: &[f32]) -> Result<Samples, Error> {
-    read_samples_with(path, layout, positive, Tokenizer::default(), None)
+    let path = path.as_ref();
+    with_features(read_samples_with(path, layout, positive, Tokenizer::default(), None)?, path)
 }
 
-/// Reads labelled samples; `tokenizer` finds the words of texts in a column of a table. Of several processes each reads a part, as of a graph
-/// ([`load_graph_with`]), and then all have all samples.
+/// Reads labelled samples, none of which needs to have a feature; `tokenizer` finds the words of texts in a column of a table. Of several
+/// processes each reads a part, as of a graph ([`load_graph_with`]), and then all have all samples.
 ///
 /// # Errors
-/// As [`read_samples`]; a lost process, or one that has another input.
+/// As [`read_samples`], but for samples without features; a lost process, or one that has another input.
 pub fn read_samples_with(
     path: impl AsRef<Path>,
     layout: impl Into<Layout>,
@@ -214,27 +215,37 @@ pub fn read_samples_with(
 }
 
 /// Reads samples to predict the labels of: LIBSVM text whose lines may begin with a label, which may be any word and is
-/// not looked at, or with their first feature. Samples are numbered from 1 in the order of their lines; blank lines and
-/// comments are none. A table may be without a column of labels; see [`read_samples_with`].
+/// not looked at, or with their first feature. Samples are numbered from 1 in the order of their lines; comments are none, nor are blank
+/// lines, but for those before others where the first sample has no label, which are samples without features. A table may be without a column
+/// of labels; see [`read_samples_with`]. Where no format is stated, a header of a table and an object of JSON are told from LIBSVM.
 ///
 /// For the features of a model, see [`Dataset::with_right_names`].
 ///
 /// # Errors
-/// Where the input cannot be read, holds no feature, or a line does not follow the format.
+/// Where the input cannot be read, holds no sample, or a line does not follow the format; lines none of which has a feature, where no format
+/// is stated, or the first looks like the header of a table.
 pub fn read_unlabelled(
     path: impl AsRef<Path>,
     layout: impl Into<Layout>,
     tokenizer: Tokenizer,
 ) -> Result<Dataset<f32>, Error> {
-    let layout = layout.into();
-    if layout.format.is_none() && layout.roles.is_empty() {
-        return libsvm::read_unlabelled(&Input::take(path.as_ref(), None)?);
+    let (path, mut layout) = (path.as_ref(), layout.into());
+    let is_unsaid = layout.format.is_none() && layout.roles.is_empty();
+    let may_be_other = is_unsaid || layout.format == Some(Format::Libsvm);
+    let told = if may_be_other { Format::of_samples(path)? } else { None };
+    if is_unsaid {
+        layout.format = Some(told.unwrap_or(Format::Libsvm));
     }
-    let (input, format) = open(path.as_ref(), &layout, None, OF_SAMPLES)?;
-    match format {
-        Format::Table | Format::JsonLines => Ok(sample_table::read(&input, format, Labelled::No, tokenizer)?.data),
-        _ => libsvm::read_unlabelled(&input),
+    let (input, format) = open(path, &layout, None, OF_SAMPLES)?;
+    let data = match format {
+        Format::Table | Format::JsonLines => sample_table::read(&input, format, Labelled::No, tokenizer)?.data,
+        _ => libsvm::read_unlabelled(&input)?,
+    };
+    // A line without blanks is the label of a sample without features, and so is each line of a table.
+    if format == Format::Libsvm && (is_unsaid || told.is_some()) && data.edges.num_edges() == 0 {
+        return Err(Error::Unclear(path.to_path_buf()));
     }
+    Ok(data)
 }
 
 /// Reads a corpus: UCI bag of words, LDA-C, a table of documents, words and perhaps counts, one with a column of texts, a document each
@@ -264,10 +275,10 @@ pub fn read_corpus_with(
     let path = path.as_ref();
     let (input, format) = open(path, &layout.into().of_corpus(path)?, readers, texts::OF_CORPORA)?;
     let vocabulary = match format {
-        Format::BagOfWords | Format::LdaC => find_vocabulary(path)?,
+        Format::BagOfWords | Format::LdaC => vocabulary::find(path)?,
         _ => None,
     };
-    let vocabulary = vocabulary.map(|path| read_vocabulary(&path)).transpose()?;
+    let vocabulary = vocabulary.map(|path| vocabulary::read(&path)).transpose()?;
     corpus(&input, format, vocabulary, tokenizer)
 }
 
@@ -292,7 +303,16 @@ pub fn parse_ratings(bytes: &[u8], format: Format) -> Result<Dataset<f32>, Error
 /// # Errors
 /// As [`read_samples`].
 pub fn parse_samples(bytes: &[u8], format: Format, positive: &[f32]) -> Result<Samples, Error> {
-    samples(&Input::from_bytes(bytes), format, positive, Tokenizer::default())
+    let input = Input::from_bytes(bytes);
+    with_features(samples(&input, format, positive, Tokenizer::default())?, input.path())
+}
+
+/// Refuses samples none of which has a feature.
+fn with_features(samples: Samples, path: &Path) -> Result<Samples, Error> {
+    match samples.data.edges.num_edges() {
+        0 => Err(Error::Empty { path: path.to_path_buf(), records: "features" }),
+        _ => Ok(samples),
+    }
 }
 
 /// Reads a corpus from the bytes of a file and its vocabulary; see [`read_corpus`].
@@ -351,12 +371,15 @@ fn samples(input: &Input<'_>, format: Format, positive: &[f32], tokenizer: Token
     match format {
         Format::Libsvm => libsvm::read(input, positive),
         Format::Table | Format::JsonLines => sample_table::read(input, format, Labelled::As(positive), tokenizer),
-        found => Err(wrong(input, found, "labelled samples", "libsvm, table, jsonl")),
+        found => Err(wrong(input, found, "labelled samples", FORMATS_OF_SAMPLES)),
     }
 }
 
+/// The formats of samples, and how to name that which a file of numbers does not tell.
+const FORMATS_OF_SAMPLES: &str = "libsvm, table, jsonl; of a table, --format table or --columns label=COLUMN says so";
+
 /// The roles of columns of samples.
-const OF_SAMPLES: &[Role] = &[Role::Label, Role::Text];
+const OF_SAMPLES: &[Role] = &[Role::Label, Role::Text, Role::Without, Role::Category];
 
 fn corpus(
     input: &Input<'_>,
@@ -406,52 +429,4 @@ fn counted(loaded: Loaded<u32>) -> Result<Corpus, Error> {
 
 fn wrong(input: &Input<'_>, found: Format, wanted: &'static str, expected: &'static str) -> Error {
     Error::WrongFormat { path: input.path().to_path_buf(), found: found.name(), wanted, expected }
-}
-
-/// Finds the vocabulary beside a corpus: the one file `vocab.*`, or of several the one named after the corpus.
-fn find_vocabulary(corpus: &Path) -> Result<Option<PathBuf>, Error> {
-    if is_pipe(corpus) {
-        return Ok(None);
-    }
-    let directory = corpus.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut candidates = Vec::new();
-    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
-        let name = entry.map_err(Error::io(directory))?.file_name();
-        if let Some(rest) = name.to_str().and_then(|name| name.strip_prefix("vocab.")) {
-            candidates.push((rest.split('.').next().unwrap_or_default().to_string(), directory.join(&name)));
-        }
-    }
-    if candidates.len() < 2 {
-        return Ok(candidates.pop().map(|(_, path)| path));
-    }
-    let of = corpus.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let of = of.strip_prefix("docword.").unwrap_or(of);
-    candidates.retain(|(stem, _)| of.starts_with(stem.as_str()));
-    let longest = candidates.into_iter().max_by_key(|(stem, _)| stem.len());
-    let problem = "several files vocab.* are beside it, none of its name; leave only its own there";
-    longest.map(|(_, path)| Some(path)).ok_or_else(|| Error::invalid(corpus, problem))
-}
-
-/// Reads a vocabulary: the word of id `i` is on line `i` from 0. Blank lines count, but not at the end; their words are called by them.
-fn read_vocabulary(path: &Path) -> Result<Dictionary, Error> {
-    let mut words = Vec::new();
-    let word = |words: &mut Vec<String>, line: &[u8]| {
-        let word = std::str::from_utf8(line).map_err(|_| Malformed::new("word", line, "text in UTF-8"))?;
-        words.push(word.to_string());
-        Ok(())
-    };
-    let collect = |mut chunk: Vec<String>| {
-        words.append(&mut chunk);
-        Ok(ControlFlow::Continue(()))
-    };
-    let begin = |text: &mut Text<'_>| {
-        text.parse_blank_lines();
-        Ok(())
-    };
-    Input::open(path)?.parse(begin, |()| Vec::new(), word, collect)?;
-    while words.pop_if(|word| word.is_empty()).is_some() {}
-    for (at, word) in words.iter_mut().enumerate().filter(|(_, word)| word.is_empty()) {
-        *word = format!("(line {})", at + 1);
-    }
-    Ok(Dictionary::from_strings(words))
 }

@@ -33,10 +33,14 @@ pub enum Role {
     Label,
     /// A text whose words are the features of a sample, or those of a document.
     Text,
+    /// Nothing of a sample: it is left out.
+    Without,
+    /// Categories of a sample, also where they are numbers.
+    Category,
 }
 
 impl Role {
-    const ALL: [(&'static str, Self); 12] = [
+    const ALL: [(&'static str, Self); 14] = [
         ("user", Self::User),
         ("item", Self::Item),
         ("rating", Self::Rating),
@@ -49,12 +53,19 @@ impl Role {
         ("count", Self::Count),
         ("label", Self::Label),
         ("text", Self::Text),
+        ("without", Self::Without),
+        ("category", Self::Category),
     ];
 
     /// Returns the word for it, as a user says it.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::ALL[self as usize].0
+    }
+
+    /// Tells whether several columns may have it.
+    fn may_be_of_several(self) -> bool {
+        matches!(self, Self::Without | Self::Category)
     }
 }
 
@@ -71,7 +82,7 @@ pub(crate) enum Place {
 
 impl Place {
     /// Finds the column, from 0. A name is compared as it stands, else in any case if only one column has it.
-    fn find(&self, names: &[String], width: usize) -> Option<usize> {
+    pub(crate) fn find(&self, names: &[String], width: usize) -> Option<usize> {
         match self {
             Self::Number(number) => Some(number - 1).filter(|&at| at < width),
             Self::Name(name) => names.iter().position(|known| known == name).or_else(|| {
@@ -94,60 +105,92 @@ impl Place {
 /// # Ok::<(), String>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Roles(Vec<(Role, Place)>);
+pub struct Roles {
+    of: Vec<(Role, Place)>,
+    /// The columns of a table of samples without a header that a model was trained on.
+    num_columns: Option<usize>,
+}
+
+impl From<Vec<(Role, Place)>> for Roles {
+    fn from(of: Vec<(Role, Place)>) -> Self {
+        Self { of, num_columns: None }
+    }
+}
 
 impl Roles {
     /// Says that records are pairs of a user and an item, without a rating: `rating=none`.
     #[must_use]
     pub fn of_pairs() -> Self {
-        Self(vec![(Role::Rating, Place::Nowhere)])
+        vec![(Role::Rating, Place::Nowhere)].into()
     }
 
     /// Says that records are pairs of a user and an item, where these say, whatever else stands beside them.
     #[must_use]
     pub fn only_pairs(self) -> Self {
-        let ends = self.0.into_iter().filter(|(role, _)| matches!(role, Role::User | Role::Item));
-        Self(ends.chain(Self::of_pairs().0).collect())
+        let ends = self.of.into_iter().filter(|(role, _)| matches!(role, Role::User | Role::Item));
+        ends.chain(Self::of_pairs().of).collect::<Vec<_>>().into()
     }
 
     /// Says that records are words of documents, each of which counts as 1: `count=none`.
     pub(crate) fn of_words() -> Self {
-        Self(vec![(Role::Count, Place::Nowhere)])
+        vec![(Role::Count, Place::Nowhere)].into()
     }
 
     /// Names a column that has a further role.
     pub(crate) fn with(mut self, role: Role, column: &str) -> Self {
-        self.0.push((role, Place::Name(column.to_owned())));
+        self.of.push((role, Place::Name(column.to_owned())));
         self
+    }
+
+    /// Says how many columns a table of samples without a header has, as that which a model was trained on.
+    #[must_use]
+    pub fn with_num_columns(self, num_columns: Option<usize>) -> Self {
+        Self { num_columns, ..self }
+    }
+
+    /// Returns what [`Roles::with_num_columns`] said.
+    pub(crate) fn num_columns(&self) -> Option<usize> {
+        self.num_columns
+    }
+
+    /// Returns the same where columns are called by their numbers, of which some may be missing.
+    pub(crate) fn by_name(&self) -> Self {
+        let of = |(role, place): &(Role, Place)| (*role, Place::Name(place.to_string()));
+        self.of.iter().map(of).collect::<Vec<_>>().into()
+    }
+
+    /// Returns the columns that have a role.
+    pub(crate) fn all(&self, role: Role) -> impl Iterator<Item = &Place> {
+        self.of.iter().filter(move |(named, _)| *named == role).map(|(_, place)| place)
     }
 
     /// Tells whether no column is named.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.of.is_empty()
     }
 
     /// Returns the first role that is named: all belong to data of one kind.
     #[must_use]
     pub fn first(&self) -> Option<Role> {
-        self.0.first().map(|(role, _)| *role)
+        self.of.first().map(|(role, _)| *role)
     }
 
     /// Tells whether a role is named.
     #[must_use]
     pub fn has(&self, role: Role) -> bool {
-        self.0.iter().any(|(named, _)| *named == role)
+        self.of.iter().any(|(named, _)| *named == role)
     }
 
     /// Tells whether no column is to have a role.
     pub(crate) fn lacks(&self, role: Role) -> bool {
-        self.0.iter().any(|(named, place)| *named == role && *place == Place::Nowhere)
+        self.of.iter().any(|(named, place)| *named == role && *place == Place::Nowhere)
     }
 
     /// Returns the largest number of a column that is named by its number.
     pub(crate) fn width(&self) -> usize {
         let number = |(_, place): &(Role, Place)| if let Place::Number(number) = place { Some(*number) } else { None };
-        self.0.iter().filter_map(number).max().unwrap_or(0)
+        self.of.iter().filter_map(number).max().unwrap_or(0)
     }
 
     /// Tells whether columns are named, and all by their numbers.
@@ -160,14 +203,14 @@ impl Roles {
     /// # Errors
     /// That there is no such column, and which there are.
     pub(crate) fn find(&self, role: Role, names: &[String]) -> Result<Option<usize>, String> {
-        let Some((_, place)) = self.0.iter().find(|(named, _)| *named == role) else { return Ok(None) };
+        let Some((_, place)) = self.of.iter().find(|(named, _)| *named == role) else { return Ok(None) };
         let missing = || format!("there is no column {place} for {}; {}", role.name(), listed(names, names.len()));
         place.find(names, names.len()).map(Some).ok_or_else(missing)
     }
 
     /// Tells whether a column is named by what its header says.
     pub(crate) fn name_headers(&self) -> bool {
-        self.0.iter().any(|(_, place)| matches!(place, Place::Name(_)))
+        self.of.iter().any(|(_, place)| matches!(place, Place::Name(_)))
     }
 
     /// Finds the columns of the `wanted` roles, those of two ends and perhaps a number: those that are named, and for the others
@@ -184,7 +227,7 @@ impl Roles {
         ([left, right], number): Places,
     ) -> Result<Places, String> {
         let (mut found, mut others) = ([Some(left), Some(right), number], Vec::new());
-        for (role, place) in self.0.iter().filter(|(_, place)| *place != Place::Nowhere) {
+        for (role, place) in self.of.iter().filter(|(_, place)| *place != Place::Nowhere) {
             let at = place.find(names, width);
             let at =
                 at.ok_or_else(|| format!("there is no column {place} for {}; {}", role.name(), listed(names, width)))?;
@@ -220,7 +263,7 @@ impl Roles {
 
     /// Refuses roles that data of another kind have.
     pub(crate) fn check(&self, wanted: &[Role]) -> Result<(), String> {
-        let other = self.0.iter().find(|(role, _)| !wanted.contains(role));
+        let other = self.of.iter().find(|(role, _)| !wanted.contains(role));
         other.map_or(Ok(()), |(role, _)| {
             let wanted: Vec<&str> = wanted.iter().map(|role| role.name()).collect();
             if wanted.is_empty() {
@@ -253,7 +296,7 @@ impl FromStr for Roles {
             let known = Role::ALL.iter().find(|(known, _)| *known == name);
             let &(_, role) =
                 known.ok_or_else(|| format!("there is no role \"{name}\"; expected one of {}", names()))?;
-            if roles.iter().any(|(other, _)| *other == role) {
+            if !role.may_be_of_several() && roles.iter().any(|(other, _)| *other == role) {
                 return Err(format!("{name} is named twice"));
             }
             let place = match place.parse() {
@@ -264,7 +307,7 @@ impl FromStr for Roles {
             };
             roles.push((role, place));
         }
-        Ok(Self(roles))
+        Ok(roles.into())
     }
 }
 
@@ -280,7 +323,7 @@ impl fmt::Display for Place {
 
 impl fmt::Display for Roles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, (role, place)) in self.0.iter().enumerate() {
+        for (at, (role, place)) in self.of.iter().enumerate() {
             write!(f, "{}{}={place}", if at == 0 { "" } else { "," }, role.name())?;
         }
         Ok(())

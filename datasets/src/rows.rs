@@ -18,6 +18,24 @@ use crate::{Dataset, Dictionary, Error};
 /// Edges that a process sends to others at a time, and those of a chunk.
 const SENT_AT_A_TIME: usize = 1 << 18;
 
+/// What rows hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    Features,
+    Terms,
+    Words,
+}
+
+impl Holds {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Features => "features",
+            Self::Terms => "terms",
+            Self::Words => "words",
+        }
+    }
+}
+
 /// Left vertices in the order of their lines, each with its edges, and what else the lines say.
 #[derive(Debug, Default)]
 pub(crate) struct Rows<T> {
@@ -44,9 +62,11 @@ impl<T> Rows<T> {
     }
 
     /// Numbers the rows and their right ends.
-    pub(crate) fn finish(self, input: &Input<'_>, records: &'static str) -> Result<(Dataset<T>, Column), Error> {
-        if self.data.is_empty() {
-            return Err(Error::Empty { path: input.path().to_path_buf(), records });
+    pub(crate) fn finish(self, input: &Input<'_>, holds: Holds) -> Result<(Dataset<T>, Column), Error> {
+        // Samples may be without features, of which a model says something too.
+        let is_empty = if holds == Holds::Features { self.ends.is_empty() } else { self.data.is_empty() };
+        if is_empty {
+            return Err(Error::Empty { path: input.path().to_path_buf(), records: holds.name() });
         }
         let num_left = self.ends.len();
         if num_left > u32::MAX as usize {
@@ -169,11 +189,11 @@ pub(crate) struct RowsOf<S, T> {
     pub(crate) rows: Rows<T>,
 }
 
-/// Reads rows, one a line that is not blank, unless `begin` has these parsed too. `records` says what the edges are. Of several
+/// Reads rows, one a line that is not blank, unless `begin` has these parsed too. Of several
 /// processes each reads a part, and then all have all rows.
 pub(crate) fn read<T: EdgeData>(
     input: &Input<'_>,
-    records: &'static str,
+    holds: Holds,
     begin: impl Fn(&mut Text<'_>) + Sync,
     line: impl Fn(&mut Rows<T>, &[u8]) -> Result<(), Malformed> + Sync,
 ) -> Result<(Dataset<T>, Column), Error> {
@@ -181,13 +201,13 @@ pub(crate) fn read<T: EdgeData>(
         begin(text);
         Ok(())
     };
-    read_as(input, records, begin, |chunk: &mut RowsOf<(), T>, text: &[u8]| line(&mut chunk.rows, text))
+    read_as(input, holds, begin, |chunk: &mut RowsOf<(), T>, text: &[u8]| line(&mut chunk.rows, text))
 }
 
 /// As [`read`], of records whose file says in its beginning how they are written.
 pub(crate) fn read_as<T: EdgeData, S: Send + Sync>(
     input: &Input<'_>,
-    records: &'static str,
+    holds: Holds,
     begin: impl Fn(&mut Text<'_>) -> Result<S, Error> + Sync,
     lines: impl Lines<RowsOf<S, T>>,
 ) -> Result<(Dataset<T>, Column), Error> {
@@ -206,9 +226,9 @@ pub(crate) fn read_as<T: EdgeData, S: Send + Sync>(
             Ok(ControlFlow::Continue(()))
         },
     )?;
-    let Some(readers) = input.readers() else { return mine.pop().unwrap_or_default().finish(input, records) };
+    let Some(readers) = input.readers() else { return mine.pop().unwrap_or_default().finish(input, holds) };
     let (mut mine, mut all) = (mine.into_iter(), Rows::default());
     let take = |piece: &[u8]| all.append(Rows::unpack(piece).map_err(Error::io(input.path()))?, input.path());
     readers.in_turn(|| Ok(mine.next().map(|rows| rows.pack())), take, |error| Error::io(input.path())(error))?;
-    all.finish(input, records)
+    all.finish(input, holds)
 }

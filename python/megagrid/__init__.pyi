@@ -39,6 +39,7 @@ class _Estimator:
 
 class SparseLogisticRegression(_Estimator):
     coef_: NDArray[np.float64]
+    path_: list[dict[str, float]]
     calibration_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
     classes_: NDArray[Any]
@@ -71,6 +72,7 @@ class SparseLogisticRegression(_Estimator):
     ) -> Self: ...
     def decision_function(self, X: Input) -> NDArray[np.float64]: ...
     def predict_proba(self, X: Input) -> NDArray[np.float64]: ...
+    def predict_log_proba(self, X: Input) -> NDArray[np.float64]: ...
     def predict(self, X: Input) -> NDArray[Any]: ...
     def score(self, X: Input, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float: ...
 
@@ -161,7 +163,7 @@ class ImplicitALS(_Factors):
         *,
         block: int = 16,
         reg: float = 0.003,
-        alpha: float = 10.0,
+        alpha: float | None = None,
         nu: float = 1.0,
         ratings_above: float | None = None,
         half_life: float | str | None = None,

@@ -386,7 +386,9 @@ class Estimator(BaseEstimator):
 
     def _record(self, **more):
         """Return the record, with what a model's directory has to tell the package."""
-        record = {**self.report_, "config": {**self.report_["config"], **more}}
+        # Of a fit that was given none it has what the algorithm does then.
+        patience = None if self.patience is None else int(self.patience)
+        record = {**self.report_, "config": {**self.report_["config"], **more, "patience": patience}}
         return json.dumps(record)
 
     @classmethod

@@ -27,7 +27,7 @@ class MatrixFactorization(Factors):
         Size of a step; None: 0.03 with sgd, 0.1 with adagrad, 1 with adadelta, else 0.003.
     unit : float or None, default=None
         What ratings are divided by to be trained on, so that `reg` and `step` are good for stars and percents alike; factors and errors are
-        of ratings as they are. None: a power of four near the ratings' standard deviation, 1 for stars.
+        of ratings as they are. None: the power of two at or below their standard deviation, 1 for stars.
     biases : bool, default=True
         Whether users and items have biases.
     mean : bool, default=True

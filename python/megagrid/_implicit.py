@@ -24,8 +24,9 @@ class ImplicitALS(Factors):
         Dimensions that are solved for at once, a multiple of 16; at least `n_factors`: all, which is plain iALS.
     reg : float, default=0.003
         Weight of the regularizer, beside the loss divided by `alpha`.
-    alpha : float, default=10.0
-        Weight of a unit of feedback against a pair without.
+    alpha : float or None, default=None
+        Weight of a unit of feedback against a pair without. None: 10 over the mean of the feedback, so that counts and seconds are learned as
+        well as single signs.
     nu : float, default=1.0
         How the regularizer's weight grows with how often a user or an item occurs: with (others / alpha + occurrences) ** nu.
     ratings_above : float or None, default=None
@@ -109,7 +110,7 @@ class ImplicitALS(Factors):
         *,
         block=16,
         reg=0.003,
-        alpha=10.0,
+        alpha=None,
         nu=1.0,
         ratings_above=None,
         half_life=None,

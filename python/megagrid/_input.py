@@ -191,6 +191,22 @@ class Matrix:
         """Return what can be multiplied."""
         return self.values if self.sparse is None else self.sparse
 
+    def coarse(self):
+        """Return the columns whose values single precision hardly tells apart: fewer than 256 of its steps lie between them."""
+        rows, columns = self.shape
+        full, values = np.arange(columns), self.values
+        if self.sparse is not None:
+            # A column that is not full has zeros, from which other values are far enough.
+            is_csc = self.sparse.format == "csc"
+            counts = np.diff(self.sparse.indptr) if is_csc else np.bincount(self.sparse.indices, minlength=columns)
+            full = np.flatnonzero(counts == rows)
+            values = self.sparse[:, full].toarray()
+        least, greatest = (ends.astype(np.float64) for ends in (values.min(axis=0), values.max(axis=0)))
+        # What is no number of single precision is refused later.
+        with np.errstate(all="ignore"):
+            steps = np.spacing(np.maximum(np.abs(least), np.abs(greatest)).astype(np.float32))
+            return full[(least < greatest) & (greatest - least < 256 * steps)]
+
     def check_counts(self, where):
         """Refuse what is below 0 or too large for a count, and say so where values are no whole numbers."""
         if self.values.size == 0:

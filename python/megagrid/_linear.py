@@ -17,8 +17,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
 
     Minimizes the sum of the samples' log losses + l1 · \\|w\\|₁ + l2 / 2 · \\|w\\|². A fit that converged has a certificate: no model's
     objective is below ``report_["result"]["metrics"]["bound"]``. Of more than two classes each is told from the rest by a model of its own,
-    or all are fitted together. Values are read in single precision by `fit`, and
-    as they are by what predicts.
+    or all are fitted together. `fit` reads values in single precision, as the command and all that reads a path do; what predicts takes
+    those of a matrix as they are. Subtract a constant from values that are large and differ by little, such as times in seconds.
 
     Parameters
     ----------
@@ -59,6 +59,10 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Of two classes one row, whose scores are above 0 for the second.
     intercept_ : ndarray of shape (1,) or (n_classes,)
+    path_ : list of dict
+        What is known of the model of each l1 of the fit, the largest first: ``l1``, ``objective``, ``bound``, ``nonzeros``, ``iterations``. Of
+        several with `holdout` or ``fit(path, test=...)`` also ``test_log_loss``, ``test_accuracy`` and ``test_auc``, or, where each of more
+        than two classes is told from the rest, ``test_class_log_loss``, the mean over classes.
     calibration_ : ndarray of shape (0, 2), (1, 2) or (n_classes, 2)
         Slope and offset of the lines by which scores were calibrated (``fit(path, calibrate=True)``); they are in the weights already.
     classes_ : ndarray of shape (n_classes,)
@@ -166,7 +170,19 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         labels = np.ascontiguousarray(which, dtype=np.uint32), len(self.classes_)
         weights = _input.sample_weights(sample_weight, matrix.shape[0])
         weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.float32)
-        return self._fit(lambda watched: _megagrid.regression(matrix.parts, labels, weights, words, watched), callback)
+        self._fit(lambda watched: _megagrid.regression(matrix.parts, labels, weights, words, watched), callback)
+        # Only by now it is known that no index of a sparse matrix is damaged.
+        self._warn_of_coarse(matrix)
+        return self
+
+    def _warn_of_coarse(self, matrix):
+        """Warn where values of a feature are large and differ by little."""
+        coarse = matrix.coarse()
+        if len(coarse):
+            names = self.__dict__.get("feature_names_in_", range(self.n_features_in_))
+            text = ", ".join(str(names[feature]) for feature in coarse[:3]) + (f" and {len(coarse) - 3} more" if len(coarse) > 3 else "")
+            text += ": values of a feature differ by less than single precision tells apart at their size; subtract a constant"
+            warnings.warn(text, UserWarning, stacklevel=4)
 
     def _class_weights(self, classes):
         """Write the weights of classes as the command's option: classes are called by their numbers there, those of a path by their names."""
@@ -193,6 +209,9 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         self.coef_ = found["weights"]
         self.intercept_ = found["intercepts"]
         self.calibration_ = found["calibration"]
+        self.path_ = [
+            {"l1": one["l1"], **one["certificate"], "iterations": one["iterations"], **one["tested"]} for one in json.loads(found["path"])
+        ]
         if "classes_" not in self.__dict__:
             self.classes_ = _input.classes_of_names(found["classes"])
         if "n_features_in_" not in self.__dict__:
@@ -215,7 +234,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         self._check_fitted()
         if _input.is_path(X):
             of_classes = _input.names_of_classes(self.classes_), self.coef_, self.intercept_.tolist()
-            config = {**self.report_["config"], "normalize": bool(self.normalize)}
+            config = {**self._config(), "normalize": bool(self.normalize)}
             scores = _megagrid.scores_of_file(X, self._names(), *of_classes, json.dumps(config))
             return scores[:, 0] if scores.shape[1] == 1 else scores
         matrix = self._matrix(X)
@@ -240,14 +259,24 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         -------
         ndarray of shape (n_samples, n_classes)
         """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X):
+        """Return the logarithms of the chances of the classes, which are numbers also where a chance is too small to be one.
+
+        Parameters
+        ----------
+        X : as for `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
         scores = self.decision_function(X)
-        # No exponential overflows.
-        logs = scores if scores.ndim == 2 and self.multinomial else -np.logaddexp(0, -scores)
         if scores.ndim == 1:
-            chances = np.exp(logs)
-            return np.column_stack([1 - chances, chances])
-        chances = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return chances / chances.sum(axis=1, keepdims=True)
+            return -np.logaddexp(0, np.column_stack([scores, -scores]))
+        logs = scores if self.multinomial else -np.logaddexp(0, -scores)
+        return logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)
 
     def predict(self, X):
         """Return the class of each sample.
@@ -313,10 +342,15 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         model.n_iter_ = 0
         return model
 
+    def _config(self):
+        """Return how the model came about. Files that come later are tables where it knows columns of a data frame, and not of a path."""
+        config = self.report_["config"]
+        return {"format": "table", **config} if "feature_names_in_" in self.__dict__ else config
+
     def _record(self, **more):
         names = self.__dict__.get("feature_names_in_")
         features = self.n_features_in_ if names is None else [str(name) for name in names]
-        return super()._record(features=features, **more)
+        return super()._record(**{**self._config(), **more, "features": features})
 
 
 def _weights_of_classes(config, classes):
@@ -327,7 +361,7 @@ def _weights_of_classes(config, classes):
     found = {}
     for pair in weights.split(","):
         name, weight = pair.rsplit("=", 1)
-        if "format" not in config:
+        if "input" not in config:
             name = classes[int(name)]
         elif not any(isinstance(one, str) for one in classes):
             name = _input.classes_of_names([name]).item()

@@ -54,6 +54,7 @@ fn set_linear(found: &Bound<'_, PyDict>, model: &Linear) -> PyResult<()> {
 pub fn give_linear(py: Python<'_>, trained: Trained<Regression>) -> PyResult<Py<PyAny>> {
     let (found, model) = begin(py, trained)?;
     set_linear(&found, &model)?;
+    found.set_item("path", raise(megagrid_training::json(&model.path))?.to_string())?;
     Ok(found.into_any().unbind())
 }
 

@@ -33,7 +33,7 @@ def test_what_is_no_feedback_is_refused():
 
 
 def test_people_unseen_get_the_rows_of_the_normal_equations():
-    model = ImplicitALS(4, block=4, ratings_above=0.5).fit((USERS, ITEMS, np.ones(10)))
+    model = ImplicitALS(4, block=4, alpha=10.0, ratings_above=0.5).fit((USERS, ITEMS, np.ones(10)))
     rated = ["tea", "oat"]
     other = model.fold_in((["new"] * 3, rated + ["gin"], [1.0, 2.0, 0.25]))
     Q = model.item_factors_.astype(float)

@@ -429,3 +429,60 @@ def test_a_matrix_without_some_rows_and_columns(ratings):
     X.eliminate_zeros()
     model = MatrixFactorization(2).fit(X)
     assert model.user_factors_.shape == (6, 2) and not model.user_factors_[4:].any() and not model.item_factors_[4:].any()
+
+
+def test_logarithms_of_chances_are_numbers_where_chances_are_too_small(clicks):
+    X, y = clicks
+    for labels, together in ((y, False), (np.arange(len(y)) % 3, False), (np.arange(len(y)) % 3, True)):
+        model = SparseLogisticRegression(multinomial=together).fit(X, labels)
+        logs = model.predict_log_proba(X)
+        assert np.allclose(np.exp(logs), model.predict_proba(X)) and np.allclose(np.exp(logs).sum(axis=1), 1)
+        if labels is y:
+            assert np.allclose(logs[:, 1] - logs[:, 0], model.decision_function(X))
+        assert np.isfinite(model.predict_log_proba(X * 1e4)).all()
+
+
+def test_a_loaded_model_has_all_parameters_of_the_fit(clicks, tmp_path):
+    for at, params in enumerate([{}, {"l1": [2.0, 1.0], "holdout": 0.2}, {"patience": 3, "holdout": 0.2, "multinomial": True}]):
+        model = SparseLogisticRegression(**params).fit(*clicks)
+        model.save(tmp_path / str(at))
+        assert SparseLogisticRegression.load(tmp_path / str(at)).get_params() == model.get_params()
+
+
+def test_a_table_with_the_columns_of_a_frame_is_read_by_its_model(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    random = np.random.default_rng(1)
+    frame = pandas.DataFrame({"age": random.integers(20, 60, 90), "pay": random.normal(size=90)})
+    y = (frame["age"] > 40).astype(int)
+    model = SparseLogisticRegression(class_weight={0: 1.0, 1: 2.0}).fit(frame, y)
+    model.save(tmp_path / "model")
+    assert json.loads((tmp_path / "model" / "model.json").read_text())["config"]["format"] == "table"
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    for one in (model, SparseLogisticRegression.load(tmp_path / "model")):
+        assert np.allclose(one.predict_proba(tmp_path / "new.csv"), model.predict_proba(frame), atol=1e-5)
+        assert one.get_params() == model.get_params()
+
+
+def test_each_model_of_a_path_is_told(clicks):
+    model = SparseLogisticRegression(l1=[0.5, 8, 2], holdout=0.3, random_state=2).fit(*clicks)
+    assert [one["l1"] for one in model.path_] == [8, 2, 0.5]
+    assert sum(one["iterations"] for one in model.path_) == model.n_iter_
+    metrics, last = model.report_["result"]["metrics"], model.path_[-1]
+    assert last["nonzeros"] == np.count_nonzero(model.coef_) and np.isclose(last["test_log_loss"], metrics["test_log_loss"])
+    alone = SparseLogisticRegression(l1=8, holdout=0.3, random_state=2).fit(*clicks)
+    assert np.isclose(alone.report_["result"]["metrics"]["test_log_loss"], model.path_[0]["test_log_loss"], atol=1e-3)
+    assert len(alone.path_) == 1 and "test_log_loss" not in alone.path_[0]
+
+
+def test_values_that_single_precision_hardly_tells_apart_are_told():
+    pandas = pytest.importorskip("pandas")
+    times, y = 1.7e9 + 10.0 * np.arange(60), np.arange(60) % 2
+    frame = pandas.DataFrame({"age": np.arange(60) % 7, "ts": times})
+    with pytest.warns(UserWarning, match="ts: values of a feature differ by less"):
+        SparseLogisticRegression(max_iter=3, tol=0).fit(frame, y)
+    for matrix in (sp.csr_array, sp.csc_array, np.asarray):
+        with pytest.warns(UserWarning, match="^0: values"):
+            SparseLogisticRegression(max_iter=3, tol=0).fit(matrix(np.column_stack([times, y])), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SparseLogisticRegression().fit(np.column_stack([times - 1.7e9, np.ones(60), 2020 + y]), y)

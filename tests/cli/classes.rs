@@ -91,7 +91,7 @@ fn chances_of_two_classes_are_a_whole_table_where_a_place_is_named() {
     let table = read_table(&place.path("chances.parquet")).unwrap();
     let (Column::U64(samples), Column::F64(chances)) = (&table[0].1, &table[1].1) else { panic!("{table:?}") };
     let lines = samples.iter().zip(chances.iter()).map(|(sample, chance)| format!("{sample},{chance}\n"));
-    let expected = format!("sample,probability\n{}", lines.collect::<String>());
+    let expected = format!("sample,probability_7\n{}", lines.collect::<String>());
     assert_eq!(fs::read_to_string(&csv).unwrap(), expected);
     assert_eq!(done(&["predict", &model, &train, "--output", "-"]), expected);
     let plain: String = chances.iter().map(|chance| format!("{chance:.9}\n")).collect();

@@ -103,8 +103,8 @@ fn mf_runs_on_all_systems_by_gradients() {
 fn geeps_takes_the_same_steps() {
     let place = Place::new();
     let ratings = place.ratings();
-    let plain =
-        ["--iterations", "5", "--dims", "4", "--optimizer", "sgd", "--decay", "0", "--no-biases", "--step", "0.01"];
+    let plain = "--iterations 5 --dims 4 --optimizer sgd --decay 0 --no-biases --step 0.01 --unit 1";
+    let plain: Vec<&str> = plain.split(' ').collect();
     let systems = ["--systems", "megagrid,iterstore,geeps"];
     for workers in [1, 3] {
         let (record, page) = compare_by(workers, &place, &[&["mf", &ratings], &plain[..], &systems].concat());

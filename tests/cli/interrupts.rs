@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::{Place, done, fails, json};
+use crate::{Place, done, fails, json, run};
 
 #[test]
 fn an_interrupt_ends_after_the_iteration() {
@@ -100,7 +100,9 @@ fn a_continued_run_ends_as_one_that_never_stopped() {
         assert_eq!(read(&whole), read(&rest), "{command:?}");
         let record = json(&path);
         assert_eq!(record["iterations"][0]["iteration"], 6);
-        assert_eq!(record["result"]["iterations"], 9);
+        assert_eq!((&record["result"]["iterations"], &record["result"]["done_before"]), (&9.into(), &5.into()));
+        let row = done(&["view", &path]);
+        assert!(row.contains("5+4"), "{row}");
     }
 }
 
@@ -111,10 +113,16 @@ fn checkpoints_of_other_runs_are_refused() {
     done(&["mf", &ratings, "--lambda", "0.1", "--iterations", "2", "--checkpoint", &directory, "-q"]);
     fails(&["mf", &ratings, "--resume", &directory, "--lambda", "0.2"], 1, &["lambda 0.1", "now it is 0.2"]);
     fails(&["mf", &ratings, "--checkpoint", &directory, "--seed", "2"], 1, &["checkpoint"]);
-    fails(&["pagerank", &graph, "--resume", &directory], 1, &["checkpoint"]);
+    fails(&["pagerank", &graph, "--resume", &directory], 1, &["command \"mf\"", "now it is \"pagerank\""]);
     fails(&["mf", &ratings, "--resume", &place.name("none")], 1, &["none"]);
     let file = place.file("file", "no directory");
     fails(&["mf", &ratings, "--checkpoint", &file], 1, &["file"]);
+    let more = run(&["mf", &ratings, "--lambda", "0.1", "--iterations", "1", "--resume", &directory, "-q"]).stderr;
+    assert!(more.contains("2 iterations, more than the 1 asked for"), "{more}");
+    let only = format!("{directory}/iteration-00002");
+    fails(&["mf", &ratings, "--lambda", "0.1", "--resume", &only], 1, &["one of those in", "name that directory"]);
+    fs::write(format!("{only}/checkpoint.json"), "{").unwrap();
+    fails(&["mf", &ratings, "--lambda", "0.1", "--resume", &directory], 1, &["checkpoint.json", "name a directory"]);
 }
 
 /// As `nohup` starts it.

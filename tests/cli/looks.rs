@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::lda::documents;
-use crate::{Place, done, fails, json};
+use crate::{Place, done, fails, json, run};
 
 /// The iterations of a record in which a value was found.
 fn found_in(record: &Value, is_found: impl Fn(&Value) -> bool) -> Vec<u64> {
@@ -36,6 +36,19 @@ fn with_slack_the_objective_is_measured_where_all_meet() {
     for age in record["staleness"].as_object().unwrap().keys() {
         assert!(["-1", "-2"].contains(&age.as_str()), "{age}");
     }
+}
+
+#[test]
+fn where_async_has_no_effect_is_said() {
+    let place = Place::new();
+    let said =
+        |args: &[&str]| run(&[args, &["--iterations", "2", "-q", "-w", "2", "--consistency", "async"]].concat()).stderr;
+    let (ratings, graph) = (place.ratings(), place.graph());
+    assert!(said(&["hits", &graph]).contains("async is bsp for hits"));
+    for command in [["pagerank", &graph], ["mf", &ratings]] {
+        assert!(said(&command).contains("--evaluate-every N"), "{command:?}");
+    }
+    assert_eq!(said(&["mf", &ratings, "--evaluate-every", "2"]), "");
 }
 
 #[test]

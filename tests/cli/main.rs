@@ -38,6 +38,7 @@ mod overwriting;
 mod pages;
 #[cfg(all(target_os = "linux", feature = "baselines"))]
 mod partitions;
+mod predict;
 mod ranks;
 mod recommend;
 mod records;

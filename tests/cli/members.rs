@@ -88,6 +88,32 @@ fn what_differs_is_named_in_all_processes() {
 }
 
 #[test]
+fn files_and_outputs_that_differ_are_named() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    let both = |one: &[&str], other: &[&str], part: &str| {
+        let [one, other] = [one, other].map(|options| [&["mf", &ratings, "--iterations", "2"], options].concat());
+        all_fail(&addresses(2), &[0, 1], &[&one, &other], &[part]);
+    };
+    let [one, other] = ["1", "2"].map(|seed| {
+        let model = place.name(&format!("model{seed}"));
+        done(&["mf", &ratings, "--iterations", "1", "--seed", seed, "--model", &model, "-q"]);
+        model
+    });
+    both(&["--from", &one], &["--from", &other], "process 1 has from with the checksum");
+    let [few, many] = [("few", "u1,i1,3\n"), ("many", "u1,i1,3\nu2,i1,4\n")]
+        .map(|(name, text)| place.file(&format!("{name}.csv"), text));
+    both(&["--test", &few], &["--test", &many], "process 1 has test with the checksum");
+    both(&["--test", &few], &[], "process 0 has test with the checksum");
+    both(&[], &["--trace", &place.name("trace")], "process 1 has trace set, process 0 has trace unset");
+    both(&[], &["--model", &place.name("model")], "--model is given to another process and not to process 0");
+    let [here, there] = ["here", "there"].map(|name| place.name(name));
+    both(&["--checkpoint", &here], &["--checkpoint", &there], "all processes have to see the same directory");
+    let left: Vec<_> = std::fs::read_dir(&here).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["options.json"]);
+}
+
+#[test]
 fn who_is_missing_is_named() {
     let place = Place::new();
     let ratings = place.ratings();

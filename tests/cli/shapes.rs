@@ -85,6 +85,8 @@ fn running_errors_are_of_an_iteration_however_many_a_clock_has() {
             work,
             "--iterations",
             iterations,
+            "--unit",
+            "1",
             "-q",
             "-w",
             "1",

@@ -181,3 +181,105 @@ fn columns_of_names_that_are_not_known_are_told_in_their_order() {
     let known = place.file("k.csv", "user,rating,item\n1,2,3\n4,5,3\n");
     assert!(!run(&["mf", &known, "--dims", "1", "--iterations", "1"]).stderr.contains("in their order"));
 }
+
+/// A table of samples as pandas writes it, with its header, and the same as JSON lines.
+fn members(label: &str) -> (String, String) {
+    let (mut csv, mut json) = (format!("age,member,{label},city\n"), String::new());
+    for row in 0..60_u32 {
+        let (age, is_member, city) = (20 + row * 7 % 31, row % 3 > 0, ["Oslo", "Rome"][row as usize % 2]);
+        let class = u32::from(age > 34 || row % 11 == 0);
+        let member = if is_member { "True" } else { "False" };
+        csv += &format!("{age},{member},{class},{city}\n");
+        json += &format!("{{\"age\": {age}, \"member\": {is_member}, \"{label}\": {class}, \"city\": \"{city}\"}}\n");
+    }
+    (csv, json)
+}
+
+#[test]
+fn samples_of_a_table_and_of_json_are_one_model_without_a_word() {
+    let place = Place::new();
+    let (csv, json) = members("class");
+    let (csv, jsonl) = (place.file("members.csv", &csv), place.file("members.jsonl", &json));
+    let fit = ["--l1", "0.1", "--intercept", "-q", "-w", "1", "--model"];
+    let models = [&csv, &jsonl].map(|input| {
+        let model = place.name(&format!("of-{}", input.rsplit_once('.').unwrap().1));
+        done(&[&["blockpg", input][..], &fit, &[&model]].concat());
+        model
+    });
+    let weights = models.each_ref().map(|model| fs::read(format!("{model}/weights.parquet")).unwrap());
+    assert!(weights[0] == weights[1]);
+    let expected = done(&["predict", &models[0], &csv]);
+    assert_eq!(expected.lines().count(), 60);
+    let unlabelled = place.file("unlabelled", "member,age\nTRUE,30\n,\n");
+    for model in &models {
+        assert!([&csv, &jsonl].iter().all(|input| done(&["predict", model, input]) == expected));
+        assert_eq!(done(&["predict", model, &unlabelled]).lines().count(), 2);
+        done(&["predict", model, &csv, "--quality"]);
+    }
+    // What arrives may be written in another way, and have other names of columns if that is said.
+    let renamed = place.file("renamed.csv", members("bought").0);
+    let next = place.name("next");
+    done(&["update", &models[1], &renamed, "--columns", "label=bought", "--model", &next, "-q"]);
+    let again = place.file("again.csv", "age,member,class,city\n30,true,0,Bern\n");
+    done(&["update", &next, &again, "-q"]);
+    assert!(done(&["predict", &next, &csv]).lines().count() == 60);
+    fails(&["blockpg", &renamed], 1, &["no column is called label, class, target, y; say with --columns label=COLUMN"]);
+    let bare = place.file("bare.csv", "1,2,3,4\n0,3,4,5\n");
+    fails(&["blockpg", &bare], 1, &["--format table", "--columns label=COLUMN"]);
+    let one = place.file("one.csv", "age\n30\n31\n");
+    let of_frame = place.name("of-frame");
+    fs::create_dir(&of_frame).unwrap();
+    for file in fs::read_dir(&models[0]).unwrap().map(Result::unwrap) {
+        fs::copy(file.path(), format!("{of_frame}/{}", file.file_name().to_str().unwrap())).unwrap();
+    }
+    let manifest = fs::read_to_string(format!("{of_frame}/model.json")).unwrap().replace("\"table\"", "\"auto\"");
+    fs::write(format!("{of_frame}/model.json"), manifest).unwrap();
+    assert_eq!(done(&["predict", &of_frame, &csv]), expected);
+    fails(&["predict", &of_frame, &one], 1, &["one.csv: no features in it", "--format table"]);
+}
+
+#[test]
+fn columns_without_names_are_those_of_the_training() {
+    let place = Place::new();
+    let lines: Vec<[u32; 4]> =
+        (0..80_u32).map(|row| [u32::from(row * 7 % 31 > 14), row * 7 % 31, row % 5, 1 + row % 3]).collect();
+    let table = |from: usize, to: usize| {
+        let line = |line: &[u32; 4]| line[from..to].iter().map(u32::to_string).collect::<Vec<_>>().join(",") + "\n";
+        lines.iter().map(line).collect::<String>()
+    };
+    let (train, unlabelled) = (place.file("train.csv", table(0, 4)), place.file("unlabelled.csv", table(1, 4)));
+    let model = place.name("model");
+    done(&["blockpg", &train, "--columns", "label=1", "--l1", "0.1", "--intercept", "-q", "--model", &model]);
+    assert_eq!(done(&["predict", &model, &unlabelled]), done(&["predict", &model, &train]));
+    // A cache that was kept of it knows of its columns.
+    let (kept, cached) = (place.name("caches"), place.name("cached"));
+    let fit = ["--columns", "label=1", "--l1", "0.1", "--intercept", "-q", "--cache", &kept, "--model", &cached];
+    done(&[&["blockpg", &train][..], &fit].concat());
+    assert_eq!(done(&["predict", &cached, &unlabelled]), done(&["predict", &cached, &train]));
+    let narrow = place.file("narrow.csv", table(2, 4));
+    let said =
+        "2 columns without names, and the model was trained on 4; expected as many, or 3 without column 1, the labels";
+    fails(&["predict", &model, &narrow], 1, &[said]);
+    fails(&["update", &model, &narrow], 1, &["2 columns without names, and the model was trained on 4"]);
+}
+
+#[test]
+fn samples_without_features_are_predicted_and_texts_among_numbers_are_told() {
+    let place = Place::new();
+    let train = place.file("train.libsvm", "1 1:1\n0 2:1\n1 1:2\n0 2:2 3:1\n".repeat(5));
+    let model = place.name("model");
+    done(&["blockpg", &train, "--l1", "0.1", "--intercept", "-q", "--model", &model]);
+    let predict = |text: &str| -> Vec<String> {
+        done(&["predict", &model, &place.file("new.libsvm", text)]).lines().map(str::to_owned).collect()
+    };
+    let all = predict("1:1\n\n2:1\n\n");
+    assert_eq!((all.len(), &all[1..2]), (3, &predict("1\n")[..]));
+    fails(&["blockpg", &place.file("bare.libsvm", "1\n0\n")], 1, &["bare.libsvm: no features in it"]);
+
+    let table = place.file("people.csv", "label,age\n1,40\n0,\"1,000\"\n1,50\n0,7\n");
+    let ran = run(&["blockpg", &table, "--l1", "0.1"]);
+    let told = "people.csv: age: 1 of 4 values are no numbers, the first \"1,000\"; they are categories";
+    assert!(ran.code == Some(0) && ran.stderr.matches(told).count() == 1, "{}", ran.stderr);
+    let ran = run(&["blockpg", &table, "--l1", "0.1", "--columns", "label=label,category=age"]);
+    assert!(ran.code == Some(0) && !ran.stderr.contains(told), "{}", ran.stderr);
+}

@@ -148,6 +148,8 @@ pub trait Run<A: Algorithm> {
     fn input(&self) -> InputSizes;
     /// Describes what it runs on.
     fn machine(&mut self) -> Machine;
+    /// Returns what the engine does.
+    fn plan(&mut self) -> &Plan;
     /// Returns the iterations done.
     fn iterations(&mut self) -> u64;
     /// Returns the leg that the run is on.

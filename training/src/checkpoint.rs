@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use megagrid_datasets::output::{renew_directory, replace_text};
 use serde_json::{Map, Value};
@@ -10,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::algorithm::{Algorithm, Pause, Run};
 use crate::data::Data;
 use crate::error::Error;
+use crate::leg::Leg;
 use crate::looks::Looks;
 use crate::model::{self, Model};
 use crate::options::Options;
@@ -23,6 +25,9 @@ const OPTIONS: &str = "options.json";
 
 /// The model of the last checkpoint, beside it.
 const MODEL: &str = "model";
+
+/// The name of the command among them; those of earlier versions are without.
+const COMMAND: &str = "command";
 
 /// What the name of something beside the options begins with.
 const DIGEST: &str = "digest of";
@@ -48,6 +53,8 @@ pub struct Checkpoints {
     fixed: Map<String, Value>,
     /// Options that may change. Earlier versions fixed some of them.
     free: &'static [&'static str],
+    /// Options that say what data are made of the input: others may follow from these.
+    of_data: &'static [&'static str],
     /// Iterations at the last one.
     pub saved: u64,
 }
@@ -70,19 +77,19 @@ impl Checkpoints {
         }
         let mut fixed = options.fixed()?;
         fixed.extend(A::Data::FIXED.iter().filter_map(|&name| Some((name.to_owned(), origin.get(name)?.clone()))));
+        fixed.insert(COMMAND.to_owned(), A::NAME.into());
         fixed.insert("seed".to_owned(), run.seed.into());
         fixed.extend(beside.map(|(what, digest)| (format!("{DIGEST} {what}"), format!("{digest:016x}").into())));
         fixed.extend(more);
-        let free = A::Options::FREE;
-        Ok(Self { with_model: run.checkpoint_model, free, ..Self::with(&run.checkpoints, fixed) })
+        let (free, of_data, with_model) = (A::Options::FREE, A::Data::FIXED, run.checkpoint_model);
+        Ok(Self { with_model, free, of_data, ..Self::with(&run.checkpoints, fixed) })
     }
 
     /// Takes what options say, and what must not change.
     #[must_use]
     pub fn with(options: &CheckpointOptions, fixed: Map<String, Value>) -> Self {
         let CheckpointOptions { checkpoint, checkpoint_every, resume } = options.clone();
-        let (with_model, free, saved) = (false, &[][..], 0);
-        Self { directory: checkpoint, every: checkpoint_every, with_model, resume, fixed, free, saved }
+        Self { directory: checkpoint, every: checkpoint_every, resume, fixed, ..Self::default() }
     }
 
     /// Continues a run if asked to, and tells before it whether checkpoints can be written. Returns the directory that it
@@ -106,6 +113,7 @@ impl Checkpoints {
                 self.check_model::<A>(directory)?;
                 self.keep(directory)
             })?;
+            check_seen(directory, processes)?;
         }
         Ok(self.resume.clone())
     }
@@ -184,6 +192,14 @@ impl Checkpoints {
         })
     }
 
+    /// Says where what is gone on with had come further than is asked for.
+    pub(crate) fn tell_of_more(&self, done: u64, leg: Leg) {
+        if leg.is_last && done > leg.until {
+            let from = self.resume.as_deref().unwrap_or(Path::new("the checkpoint")).display();
+            tracing::warn!("{from} has {done} iterations, more than the {} asked for; none is added", leg.until);
+        }
+    }
+
     /// Says how an interrupted run is continued.
     #[must_use]
     pub fn left(&self) -> String {
@@ -217,12 +233,15 @@ impl Checkpoints {
             text => text.map_err(Error::io(&path))?,
         };
         let before: Map<String, Value> = serde_json::from_str(&text).map_err(Error::json(path.display()))?;
-        let names = before.keys().chain(self.fixed.keys()).filter(|name| !self.free.contains(&name.as_str()));
+        let is_told = |name: &str| !self.free.contains(&name) && (name != COMMAND || before.contains_key(name));
+        let names = before.keys().chain(self.fixed.keys()).filter(|name| is_told(name));
         let [then, now] =
             [&before, &self.fixed].map(|all| move |name: &String| all.get(name).cloned().unwrap_or_default());
-        // Where options differ, data may differ for it.
+        // Where options differ, data may differ for it, and with what is made of data other options; those of another command are others.
         let differing = names.into_iter().filter(|name| then(name) != now(name));
-        match differing.min_by_key(|name| name.starts_with(DIGEST)) {
+        match differing
+            .min_by_key(|name| (*name != COMMAND, name.starts_with(DIGEST), !self.of_data.contains(&name.as_str())))
+        {
             Some(name) => Err(Error::invalid(
                 directory,
                 format!(
@@ -234,4 +253,27 @@ impl Checkpoints {
             None => Ok(true),
         }
     }
+}
+
+/// Finds that all processes see a directory of checkpoints, before any of them has trained for long.
+fn check_seen(directory: &Path, processes: &Processes) -> Result<(), Error> {
+    if processes.cluster.is_none() {
+        return Ok(());
+    }
+    // A name that no process has asked for: network file systems remember what was not there.
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let name = format!(".seen-{}-{}", std::process::id(), since.as_nanos());
+    let name = processes.broadcast(name.into_bytes())?;
+    let mark = directory.join(String::from_utf8_lossy(&name).as_ref());
+    processes.first(|| fs::write(&mark, "").map_err(Error::io(&mark)))?;
+    let is_seen = mark.try_exists().map_err(Error::io(&mark)).and_then(|is_there| match is_there {
+        true => Ok([]),
+        false => Err(Error::invalid(
+            directory,
+            "what process 0 writes there is not seen here; all processes have to see the same directory of checkpoints",
+        )),
+    });
+    let is_seen = processes.any(is_seen);
+    processes.first(|| fs::remove_file(&mark).map_err(Error::io(&mark)))?;
+    is_seen.map(drop)
 }

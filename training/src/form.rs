@@ -85,6 +85,10 @@ impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
         }
     }
 
+    fn plan(&mut self) -> &Plan {
+        self.branches.engine().plan()
+    }
+
     fn iterations(&mut self) -> u64 {
         self.branches.engine().iterations()
     }

@@ -30,12 +30,17 @@ pub struct Source {
     #[serde(serialize_with = "format_name")]
     pub format: std::option::Option<Format>,
     /// Columns of a table, by number from 1 or by name: user=2,item=1,rating=stars and perhaps time; a graph has from, to and perhaps
-    /// weight, a corpus document, word and count, or text and perhaps document, samples label and perhaps text [default: by a header with
-    /// such names, else in this order]. With rating=none each line is a rating of 1, as als takes it of a text of two columns; with count=none
+    /// weight, a corpus document, word and count, or text and perhaps document, samples label and perhaps text, and without
+    /// and category as often as there are columns to leave out, or whose numbers are categories [default: by a header with such names, else in
+    /// this order]. With rating=none each line is a rating of 1, as als takes it of a text of two columns; with count=none
     /// a word of a document counts as 1.
     #[arg(long, value_name = "ROLE=COLUMN,...")]
     #[serde(serialize_with = "roles_text", skip_serializing_if = "Option::is_none")]
     pub columns: Option<Roles>,
+    /// How many columns it has, where it is a table of samples without a header: those that come later are told by it.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub num_columns: Option<usize>,
     /// What was added to it and taken from it since, in this order: an update says so.
     #[arg(skip)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -81,6 +86,12 @@ pub struct Changed {
     /// Bytes of its file; nothing where it is no single file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// Its format, where it is said to have another than the data have that it changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    /// Its columns, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<String>,
 }
 
 /// Tells whether two paths lead to one file or directory.
@@ -106,7 +117,7 @@ impl Change {
 
 impl From<Change> for Changed {
     fn from(change: Change) -> Self {
-        Self { bytes: bytes(change.path()), change }
+        Self { bytes: bytes(change.path()), change, format: None, columns: None }
     }
 }
 
@@ -159,6 +170,7 @@ impl Source {
             input: input.into(),
             format: None,
             columns: None,
+            num_columns: None,
             changes: Vec::new(),
             has_others: false,
             expected: None,
@@ -173,7 +185,8 @@ impl Source {
     pub fn as_trained(input: &Path, config: &Value) -> Self {
         let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
         let (format, columns) = (text("format").parse().ok(), text("columns").parse().ok());
-        Self { format, columns, ..Self::new(input) }.like(input)
+        let num_columns = config.get("num_columns").and_then(Value::as_u64).map(|number| number as usize);
+        Self { format, columns, num_columns, ..Self::new(input) }.like(input)
     }
 
     /// Returns how it is laid out, as far as that is stated.
@@ -181,7 +194,7 @@ impl Source {
     pub fn layout(&self) -> Layout {
         // What is kept has its columns in order; those of what comes later are as they were in the text.
         let roles = self.columns.clone().filter(|_| !self.is_kept).unwrap_or_default();
-        Layout { format: self.format, roles, undirected: false }
+        Layout { format: self.format, roles: roles.with_num_columns(self.num_columns), undirected: false }
     }
 
     /// Finds the format if it is not stated, and returns what a reader is to be told: no format where it finds the same. What could
@@ -220,11 +233,11 @@ impl Source {
     pub(crate) fn whole<D: Changing>(&mut self, read: impl Fn(&mut Self) -> Result<D, Error>) -> Result<D, Error> {
         self.changes.iter().try_for_each(Changed::check)?;
         let mut all = read(self)?;
-        for (at, Changed { change, .. }) in self.changes.iter().enumerate() {
+        for (at, changed) in self.changes.iter().enumerate() {
             self.check_expected(at, all.num_edges())?;
-            let path = change.path();
-            let of_change = read(&mut self.like(path))?;
-            all = match change {
+            let path = changed.change.path();
+            let of_change = read(&mut self.like_changed(changed))?;
+            all = match changed.change {
                 Change::Add(_) => all.with(of_change),
                 Change::Remove(_) => {
                     let left = all.without(&of_change).map_err(|problem| Error::invalid(path, problem))?;
@@ -246,7 +259,18 @@ impl Source {
             Some(Ok(found)) if says(&found) => None,
             _ => self.format.filter(|format| !says(format)),
         };
-        Self { format, columns: self.columns.clone(), ..Self::new(path) }
+        Self { format, columns: self.columns.clone(), num_columns: self.num_columns, ..Self::new(path) }
+    }
+
+    /// Returns the file of a change, which is written as it is said to be, else as this input is.
+    pub(crate) fn like_changed(&self, Changed { change, format, columns, .. }: &Changed) -> Self {
+        let like = self.like(change.path());
+        let (format, columns) = (format.as_deref().and_then(|name| name.parse().ok()), columns.as_deref());
+        match columns.and_then(|columns| columns.parse().ok()) {
+            // Columns tell what format a text has, as they do where a model is trained.
+            Some(columns) => Self { format, columns: Some(columns), num_columns: None, ..like },
+            None => Self { format: format.or(like.format), ..like },
+        }
     }
 
     fn check_expected(&self, changes: usize, found: usize) -> Result<(), Error> {

@@ -48,6 +48,14 @@ pub trait Model: Sized + Send + Sync + 'static {
         Metrics::new()
     }
 
+    /// Returns what is known of each model of a path of penalties that ended at it.
+    ///
+    /// # Errors
+    /// What serde does not write.
+    fn path(&self) -> Result<Vec<serde_json::Value>, Error> {
+        Ok(Vec::new())
+    }
+
     /// Returns the objective, where the model knows its own.
     fn objective(&self) -> Option<f64> {
         None

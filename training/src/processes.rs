@@ -1,13 +1,18 @@
 //! The processes that train together, and what they have to agree in.
 
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use megagrid_datasets::Readers;
-use megagrid_engine::cluster::Cluster;
+use megagrid_datasets::{Readers, files};
+use megagrid_engine::cluster::{Cluster, ClusterError};
 use megagrid_engine::{Peers, Settings};
 use serde_json::Value;
+use xxhash_rust::xxh3::Xxh3;
 
-use crate::Error;
+use crate::{Error, model};
 
 /// The processes of a run, seen from one of them; by default it is the only one. [`Processes::from`] takes a [`Cluster`] that was joined.
 #[derive(Clone, Debug, Default)]
@@ -18,15 +23,23 @@ pub struct Processes {
     pub peers: Option<Arc<dyn Peers>>,
     /// Those that read the input together; `None`: each reads all of it.
     pub readers: Option<Arc<dyn Readers>>,
+    /// Whether this process was asked for a timeline, which all write together.
+    pub traces: bool,
+    /// Which of [`OUTPUTS`] this process was asked for.
+    pub outputs: [bool; OUTPUTS.len()],
 }
 
-/// Options that may differ between processes: files of one machine, and what the slowest machine has.
+/// Options that name what the first process writes.
+pub const OUTPUTS: [&str; 3] = ["--model", "--json", "--report"];
+
+/// Options that may differ between processes: files of one machine, whose contents are compared where it matters, and what the
+/// slowest machine has.
 const OF_ONE: [&str; 6] = ["input", "test", "checkpoint", "resume", "from", "vector"];
 
 /// Each process reads all of the input.
 impl From<Arc<Cluster>> for Processes {
     fn from(cluster: Arc<Cluster>) -> Self {
-        Self { peers: Some(Arc::clone(&cluster) as Arc<dyn Peers>), cluster: Some(cluster), readers: None }
+        Self { peers: Some(Arc::clone(&cluster) as Arc<dyn Peers>), cluster: Some(cluster), ..Self::default() }
     }
 }
 
@@ -53,22 +66,37 @@ impl Processes {
         Ok(())
     }
 
-    /// Finds that all processes have the same options and data.
+    /// Finds that all processes have the same options and data, and that the first is to write all that any was asked for.
     ///
     /// # Errors
-    /// What differs; a lost process.
+    /// What differs; files that cannot be read; a lost process.
     pub fn agree(&self, command: &str, config: &Value, checksum: u64) -> Result<(), Error> {
         let Some(cluster) = &self.cluster else { return Ok(()) };
         let mut facts = vec![("command", command.to_owned())];
         let options = config.as_object().into_iter().flatten().filter(|(name, _)| !OF_ONE.contains(&name.as_str()));
-        facts.extend(options.map(|(name, value)| (name.as_str(), value.to_string())));
+        let text = |value: &Value| if value.is_null() { UNSET.to_owned() } else { value.to_string() };
+        facts.extend(options.map(|(name, value)| (name.as_str(), text(value))));
+        let is_set = |name: &str| config.get(name).is_some_and(|value| !value.is_null());
         // A directory may have other names elsewhere.
-        for name in ["checkpoint", "resume", "from"] {
-            let is_set = config.get(name).is_some_and(|value| !value.is_null());
-            facts.push((name, if is_set { "set" } else { "unset" }.to_owned()));
+        let named = ["checkpoint", "resume", "from"].map(|name| (name, is_set(name)));
+        for (name, is_set) in named.into_iter().chain([("trace", self.traces)]) {
+            facts.push((name, if is_set { "set" } else { UNSET }.to_owned()));
         }
+        let path = |name: &str| config.get(name).and_then(Value::as_str).map(Path::new);
+        facts.push(("from with the checksum", checksum_text(path("from"), files_of_model)?));
+        facts.push(("test with the checksum", checksum_text(path("test"), |input| Ok(files(input)?))?));
         facts.push(("data with the checksum", format!("{checksum:016x}")));
-        Ok(cluster.agree(&facts)?)
+        cluster.agree(&facts)?;
+        let asked = self.any(Ok(self.outputs))?;
+        let written: [bool; OUTPUTS.len()] = decoded(&self.broadcast(encoded(&self.outputs)?)?)?;
+        match (0..OUTPUTS.len()).find(|&at| asked[at] && !written[at]) {
+            Some(at) => {
+                let problem =
+                    format!("{} is given to another process and not to process 0, which writes it", OUTPUTS[at]);
+                Err(ClusterError::Differs(problem).into())
+            }
+            None => Ok(()),
+        }
     }
 
     /// Tells of several things whether they hold in any process. All of them ask. What fails in one fails in all.
@@ -124,6 +152,36 @@ impl Processes {
             None => Ok(mine),
         }
     }
+}
+
+/// What a process has that a fact is of, where it has not.
+const UNSET: &str = "unset";
+
+/// Returns a checksum of what is read, in its order, from the files of a path. What cannot be read again, a pipe or a name that is no
+/// Unicode, has none.
+fn checksum_text(path: Option<&Path>, list: fn(&Path) -> Result<Vec<PathBuf>, Error>) -> Result<String, Error> {
+    let Some(path) = path else { return Ok(UNSET.to_owned()) };
+    let (mut hash, mut buffer) = (Xxh3::new(), vec![0; 1 << 20]);
+    for path in list(path).unwrap_or_default() {
+        let mut file = File::open(&path).map_err(Error::io(&path))?;
+        loop {
+            match file.read(&mut buffer).map_err(Error::io(&path))? {
+                0 => break,
+                bytes => hash.update(&buffer[..bytes]),
+            }
+        }
+    }
+    Ok(format!("{:016x}", hash.digest()))
+}
+
+fn files_of_model(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let manifest = model::manifest(directory)?;
+    let entries = fs::read_dir(directory).map_err(Error::io(directory))?;
+    let is_of_model =
+        |path: &PathBuf| path.file_name().and_then(OsStr::to_str).is_some_and(|name| manifest.has_file(name));
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_of_model).collect();
+    files.sort_unstable();
+    Ok(files)
 }
 
 pub(crate) fn encoded(of: &impl serde::Serialize) -> Result<Vec<u8>, Error> {

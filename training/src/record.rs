@@ -150,7 +150,12 @@ impl Record {
             phases,
             iterations: Vec::new(),
             staleness: BTreeMap::new(),
-            result: Outcome { iterations: done, ended_by: "iterations".into(), ..Outcome::default() },
+            result: Outcome {
+                iterations: done,
+                done_before: Some(done).filter(|&done| done > 0),
+                ended_by: "iterations".into(),
+                ..Outcome::default()
+            },
             peak_rss_bytes: None,
             tuning: None,
         }
@@ -317,6 +322,12 @@ pub struct Outcome {
     pub metrics: Metrics,
     /// Iterations done.
     pub iterations: u64,
+    /// Those of an earlier run, where this one went on from a checkpoint: its own begin after them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done_before: Option<u64>,
+    /// What is known of the model of each penalty, where they are a path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<serde_json::Value>,
     /// The iteration that the model is of, where test data chose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_iteration: Option<u64>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ArgAction;
 use clap::builder::RangedI64ValueParser;
-use megagrid_engine::plan::Strategy;
+use megagrid_engine::plan::{Plan, Strategy};
 use megagrid_engine::{Injection, Settings};
 use megagrid_stages::simd::Level;
 use serde::{Deserialize, Serialize, Serializer};
@@ -24,7 +24,7 @@ pub enum Consistency {
     Ssp,
     /// As ssp, and rows come back after every clock, not only when they would be too old (the same in one process).
     Essp,
-    /// A worker never waits.
+    /// A worker waits for others at looks only: see --evaluate-every.
     Async,
 }
 
@@ -74,7 +74,7 @@ pub struct RunOptions {
     /// Measure the exact objective, and the error on test data, after every N iterations only. By default the objective is measured
     /// after the last iteration that is asked for, or where a tolerance needs it, and the error on test data after each (lda: after every 10th); in between, running
     /// values tell how it goes: what steps found before they changed it. With slack workers go on from one iteration to the next, and only after every
-    /// N all meet, so that anything can be measured or saved [default: 4 times the clocks by which workers may be apart].
+    /// N all meet, so that anything can be measured or saved [default: 4 times the clocks by which workers may be apart; 1 with async].
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub evaluate_every: u64,
     /// Whether edges are cut into a grid.
@@ -154,6 +154,23 @@ impl RunOptions {
             return Err(Error::option(format!("--slack goes with --consistency ssp or essp, and it is {name}")));
         }
         Ok(())
+    }
+
+    /// Says where a run without a bound on staleness waits for all workers at each iteration nevertheless.
+    pub(crate) fn tell_of_waiting(&self, command: &str, plan: &Plan) {
+        if self.consistency != Consistency::Async || plan.workers == 1 || plan.look_every > 1 {
+            return;
+        }
+        if !plan.flows {
+            tracing::warn!(
+                "--consistency async is bsp for {command} here: a stage needs what all workers did, whatever --evaluate-every says"
+            );
+        } else if plan.clocks() <= 1 {
+            tracing::warn!(
+                "--consistency async is bsp here, since all workers meet after each iteration, which is a clock; with \
+                 --evaluate-every N they meet after every N only"
+            );
+        }
     }
 
     /// Returns the options that ask for a slack; where workers wait for each other at every clock, and it is not 0, they do no

@@ -174,6 +174,10 @@ pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Ob
     phases.plan = begin.elapsed().as_secs_f64();
 
     let done = engine.iterations();
+    if processes.is_first() && !is_trial {
+        run.tell_of_waiting(A::NAME, engine.plan());
+        checkpoints.tell_of_more(done, engine.leg());
+    }
     let machine = Machine { read_bytes: processes.read_bytes()?, ..engine.machine() };
     let record = Record::begin(A::NAME, config, engine.input(), machine, phases, done);
     let (mut stopping, mut looks) = (Stopping::new(run.patience.unwrap_or(A::PATIENCE)), Looks::default());
@@ -416,6 +420,7 @@ pub(crate) fn conclude<A: Algorithm>(
     };
     engine.finish(&mut model)?;
     record.result.metrics.extend(model.metrics());
+    record.result.path = model.path()?;
     // The best iteration may be one after which it was not measured.
     record.result.objective = record.result.objective.or_else(|| model.objective());
     Ok(Some(model))

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use megagrid_datasets::is_pipe;
 use megagrid_datasets::output::{check_target, replace_directory, write_directory};
+use megagrid_datasets::{Format, Roles, is_pipe};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -24,6 +24,10 @@ pub struct Changes {
     pub removed: Option<PathBuf>,
     /// What the model was trained on; `None`: what its manifest names.
     pub data: Option<PathBuf>,
+    /// The format of data that arrived or were taken back; `None`: that of what the model was trained on, unless they say it themselves.
+    pub format: Option<Format>,
+    /// Their columns; `None`: those that the model was trained on.
+    pub columns: Option<Roles>,
 }
 
 /// A model before its update.
@@ -66,8 +70,8 @@ pub fn read<A: Algorithm>(
         return Err(Error::invalid(&model::manifest_path(directory), problem));
     }
     let all = source(directory, &manifest, changes, updated_on)?;
-    let read = match (updated_on, &changes.added) {
-        (UpdatedOn::New, Some(added)) => all.like(added),
+    let read = match (updated_on, all.changes.last()) {
+        (UpdatedOn::New, Some(added)) if changes.added.is_some() => all.like_changed(added),
         _ => all.clone(),
     };
     let seed = manifest.option::<Option<u64>>("seed").unwrap_or(run.seed);
@@ -262,11 +266,24 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
                            and name the new one otherwise";
             return Err(Error::invalid(change.path(), problem));
         }
-        all.push(change.into());
+        let [format, columns] =
+            [changes.format.map(|format| format.to_string()), changes.columns.as_ref().map(ToString::to_string)];
+        all.push(Changed { format, columns, ..change.into() });
     }
     let Counted { input, kept_of } = counted;
     let has_others = has_others(manifest);
-    Ok(Source { format, columns, changes: all, has_others, expected, is_kept, kept_of, ..Source::new(input) })
+    let num_columns = manifest.option("num_columns");
+    Ok(Source {
+        format,
+        columns,
+        num_columns,
+        changes: all,
+        has_others,
+        expected,
+        is_kept,
+        kept_of,
+        ..Source::new(input)
+    })
 }
 
 /// Tells whether a model may have rows that are of none of the data which its manifest names, since its training began at another model.

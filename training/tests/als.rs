@@ -34,7 +34,7 @@ fn feedback() -> Dataset<f32> {
 }
 
 fn options(dims: usize, block: usize, iterations: u64) -> AlsOptions {
-    AlsOptions { dims, block, iterations, lambda: 0.02, alpha: 4.0, nu: 0.8, ..AlsOptions::default() }
+    AlsOptions { dims, block, iterations, lambda: 0.02, alpha: Some(4.0), nu: 0.8, ..AlsOptions::default() }
 }
 
 fn trained(feedback: Feedback, options: AlsOptions, run: &RunOptions) -> Trained<ImplicitFactorization> {

@@ -44,7 +44,7 @@ fn trained<A: Algorithm>(data: A::Data, options: A::Options, workers: usize) -> 
 }
 
 fn als() -> AlsOptions {
-    AlsOptions { dims: 6, iterations: 4, lambda: 0.05, alpha: 3.0, nu: 0.7, ..AlsOptions::default() }
+    AlsOptions { dims: 6, iterations: 4, lambda: 0.05, alpha: Some(3.0), nu: 0.7, ..AlsOptions::default() }
 }
 
 fn mf() -> FactorOptions {
@@ -135,7 +135,7 @@ fn implicit_feedback_places_them_at_the_minimum() {
             if liked.is_empty() || relevant.is_empty() {
                 return None;
             }
-            let alpha = f64::from(options.alpha);
+            let alpha = f64::from(options.config().alpha);
             let term = |(item, row): (u32, &Vec<f64>)| {
                 let is_liked = f64::from(u8::from(liked.contains(&item)));
                 (row.clone(), is_liked, 1.0 / alpha + is_liked)

@@ -8,7 +8,7 @@
 use megagrid_stages::kernels::{descend, dot};
 use megagrid_stages::{BatchSize, Context, Exchange, Sequence, Stages, Update, mode, program, vertex};
 
-use super::{Config, Sums, Tally};
+use super::{Config, Sums, Tally, bounded};
 
 vertex! {
     /// A user: the factor, and the sum of mean squared gradients that its step adapts to (a replica's own).
@@ -54,6 +54,7 @@ impl Exchange<Mf> for Descend {
         let config = &self.config;
         let error = *rating - dot(user.sync, item.sync);
         cx.worker.squared_errors += f64::from(error * error);
+        let error = bounded(error);
         let (p_step, q_step) = if self.adaptive {
             (config.step / (1.0 + *user.mirror).sqrt(), config.step / (1.0 + *item.mirror).sqrt())
         } else {

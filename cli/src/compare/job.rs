@@ -194,7 +194,7 @@ impl Comparable for Factorization {
 
     fn lay_out(job: Job<Self>) -> anyhow::Result<Laid> {
         let mut ratings = by_left(&job.data.edges)?;
-        let mean = if job.options.mean { job.data.digest.mean as f32 } else { 0.0 };
+        let mean = if job.options.mean { job.data.scale.mean as f32 } else { 0.0 };
         let config = job.options.config_for(&job.data);
         ratings.data.iter_mut().for_each(|rating| *rating = config.in_unit(*rating, mean));
         let form = match job.options.gradient {
@@ -269,7 +269,7 @@ impl Comparable for ImplicitFactorization {
                 feedback.push(user, item, value);
             }
         }
-        let (updates, config) = (feedback.data.len() as u64, job.options.config());
+        let (updates, config) = (feedback.data.len() as u64, job.options.config_for(&job.data));
         let run: RunOn = Box::new(move |system, run, report| {
             apps::als::run(system, &apps::als::Job { feedback: &feedback, config }, run, report)
         });

@@ -11,8 +11,10 @@ use crate::rows::Output;
 ///
 /// Samples are written as those that the model was trained on: LIBSVM text, `label index:value ...` a line, or a table, whose words are found and whose features are called as
 /// then. Labels are looked at only for --quality: otherwise a label may be
-/// any word, or be left out, of a table with the column. A .mgrid holds labels. Features that the model does not know count nothing. What is written has the columns
-/// sample and probability, which is that of the second class; where neither --output nor --json names a place it is one number a line, in the order of the samples. Where the
+/// any word, or be left out, of a table with the column. A .mgrid holds labels. Features that the model does not know count nothing.
+///
+/// Of two classes what is written has the columns sample and probability_CLASS, of the second class: the greater number or the later word, 1 of
+/// --positive; `megagrid top` names it. Where neither --output nor --json names a place it is that probability only, one number a line, in the order of the samples. Where the
 /// model has more than two classes, what is written is always a table: sample, class (the likeliest) and a column probability_CLASS for each.
 ///
 /// Pairs are `user item` a line, or `user item rating`, separated as ratings are. What is written has the columns user, item and

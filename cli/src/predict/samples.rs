@@ -1,8 +1,10 @@
 //! The probabilities of samples.
 
+use std::collections::BTreeMap;
+
 use megagrid_algorithms::blockpg::{Quality, likeliest};
 use megagrid_datasets::output::Column;
-use megagrid_datasets::{Dictionary, Format, Labels, Samples, read_unlabelled};
+use megagrid_datasets::{Dictionary, Format, Labels, Lookup, Role, Samples, read_unlabelled};
 use megagrid_training::blockpg::{Linear, read_samples};
 use megagrid_training::input::Source;
 use megagrid_training::model;
@@ -35,6 +37,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     drop(progress);
     tell_of_strangers(&model, &samples);
+    let are_words = source.columns.as_ref().is_some_and(|roles| roles.has(Role::Text));
+    if model.hash_bits.is_none() && !are_words {
+        tell_of_other_kinds(&model.features, samples.data.right_names());
+    }
     let order: Vec<u64> = samples.data.left_names.iter().map(|name| name.parse().unwrap_or(0)).collect();
     let (scores, labels) = model.scores(samples)?;
     if args.quality {
@@ -53,13 +59,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let titles: Vec<String> = model.classes.iter().map(|class| format!("probability_{class}")).collect();
     let of = |class: usize| Column::F64(chances.iter().map(|chances| chances[class]).collect());
     let mut piece = vec![("sample", Column::U64(rows.iter().map(|row| row.0).collect()))];
-    if is_of_two {
-        piece.push(("probability", of(1)));
-    } else {
+    if !is_of_two {
         let class = |(_, scores): &(u64, &[f64])| model.classes[likeliest(scores)].clone();
         piece.push(("class", Column::Strings(rows.iter().map(class).collect())));
-        piece.extend(titles.iter().enumerate().map(|(at, title)| (&title[..], of(at))));
     }
+    // The chance of the second of two classes says that of the first.
+    piece.extend(titles.iter().enumerate().skip(usize::from(is_of_two)).map(|(at, title)| (&title[..], of(at))));
     args.output.write(std::iter::once(Ok(piece)))
 }
 
@@ -72,6 +77,40 @@ fn tell_of_strangers(model: &Linear, samples: &Samples) {
         let (found, known) = (first(theirs), first(&model.features));
         eprintln!("megagrid: no feature of the samples ({found} …) has a weight in the model ({known} …)");
     }
+}
+
+/// Says so where a column is a number to the model and a category of the samples, or the other way round: none of its values counts.
+fn tell_of_other_kinds(known: &Dictionary, found: &Dictionary) {
+    let names = [known, found];
+    let [of_known, of_found] = names.map(categories);
+    if of_known.is_empty() && of_found.is_empty() {
+        return;
+    }
+    let [known, found] = names.map(|names| names.lookup());
+    let is_only_number = |column: &str, numbers: &Lookup, categories: &BTreeMap<String, String>| {
+        numbers.find(column).is_some() && !categories.contains_key(column)
+    };
+    let texts = of_found.iter().filter(|(column, _)| found.find(column).is_none());
+    let texts = texts.filter(|(column, _)| is_only_number(column, &known, &of_known));
+    let numbers = of_known.iter().filter(|(column, _)| known.find(column).is_none());
+    let numbers = numbers.filter(|(column, _)| is_only_number(column, &found, &of_found));
+    let pairs = texts.map(|(column, category)| format!("{category} where the model has {column}"));
+    let pairs = pairs.chain(numbers.map(|(column, category)| format!("{column} where the model has {category}")));
+    let pairs: Vec<String> = pairs.take(LISTED).collect();
+    if !pairs.is_empty() {
+        eprintln!("megagrid: the samples have {}; such values count nothing", pairs.join(", "));
+    }
+}
+
+/// Returns columns that hold categories, and the first category of each, as features are called.
+fn categories(names: &Dictionary) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for name in names.iter() {
+        if let Some((column, _)) = name.split_once('=') {
+            found.entry(column.to_owned()).or_insert_with(|| name.to_string());
+        }
+    }
+    found
 }
 
 /// Says how good predictions are; the area under the curve where there are two classes.

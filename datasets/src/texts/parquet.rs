@@ -10,7 +10,7 @@ use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use crate::column::{Column, intern};
 use crate::output::{fenced, is_unsigned, open_column, open_parquet, parquet_error, read_rows};
-use crate::rows::Rows;
+use crate::rows::{Holds, Rows};
 use crate::text::{Input, Malformed};
 use crate::texts::names::unnamed;
 use crate::{Dataset, Error, Role, Tokenizer};
@@ -32,7 +32,7 @@ pub(super) fn read(input: &Input<'_>, tokenizer: Tokenizer) -> Result<(Dataset<f
     for path in input.files() {
         fenced(path, || read_file(path, input, tokenizer, &mut rows))?;
     }
-    rows.finish(input, "words")
+    rows.finish(input, Holds::Words)
 }
 
 fn read_file(path: &Path, input: &Input<'_>, tokenizer: Tokenizer, rows: &mut Rows<f32>) -> Result<(), Error> {

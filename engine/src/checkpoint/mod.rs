@@ -48,7 +48,7 @@ use crate::run::{all_gather, settle};
 use crate::{Engine, Error};
 use division::{Division, holders};
 use file::{FileEntry, io};
-use manifest::{Fingerprint, Manifest};
+use manifest::{Fingerprint, MANIFEST, Manifest};
 use roles::RoleFile;
 use slices::Layout;
 
@@ -129,8 +129,8 @@ pub fn check_target<P: Program<Global: Serialize + DeserializeOwned>>(
 }
 
 /// Loads the newest complete checkpoint of `dir` that is undamaged and fits, and returns its iterations: the next
-/// [`Engine::run_until`] continues from there. Ones that are passed over are told as warnings. All processes call it, and use
-/// the same checkpoint.
+/// [`Engine::run_until`] continues from there. Ones that are passed over for an older one are told as warnings. All processes call
+/// it, and use the same checkpoint.
 ///
 /// Set first values before, so that rows lie where their workers are.
 ///
@@ -158,24 +158,25 @@ pub fn load_with<P: Program<Global: Serialize + DeserializeOwned>>(
     for found in list_together(engine, dir)? {
         match engine.agree(verify(engine, &run, &found)) {
             Ok((global, manifest)) => {
+                if is_first(engine) {
+                    refused.iter().for_each(|why| tracing::warn!("a checkpoint is passed over: {why}"));
+                }
                 engine.agree(read(engine, &layout, (&manifest, &found.path)))?;
                 let notes = engine.agree(whole::read_notes(&manifest, &found.path))?;
                 engine.resume(found.iterations, global);
                 return Ok((found.iterations, notes));
             }
             Err(error @ Error::Cluster(_)) => return Err(error),
-            Err(error) => {
-                if is_first(engine) {
-                    tracing::warn!("a checkpoint is passed over: {error}");
-                }
-                refused.push(error.to_string());
-            }
+            Err(error) => refused.push(error.to_string()),
         }
     }
-    if refused.is_empty() {
+    let mut advice = "name a directory with a checkpoint of this run, or start anew";
+    if dir.join(MANIFEST).exists() {
+        refused.push(format!("is itself a checkpoint, one of those in {}", parent(dir).display()));
+        advice = "name that directory";
+    } else if refused.is_empty() {
         refused.push(format!("no directory {PREFIX}… with a checkpoint is there"));
     }
-    let advice = "name a directory with a checkpoint of this run, or start anew";
     engine.agree(Err(Error::Checkpoint { path: dir.to_owned(), problem: refused.join("; "), advice }))
 }
 
@@ -332,7 +333,11 @@ fn place(temporary: &Path, dir: &Path, name: &str) -> Result<(), Error> {
     fs::rename(temporary, &target).map_err(io(&target))?;
     sync_dir(dir)?;
     // The directory itself may be new.
-    sync_dir(dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+    sync_dir(parent(dir))
+}
+
+fn parent(dir: &Path) -> &Path {
+    dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Removes all checkpoints but one, and what saves that did not end left behind.

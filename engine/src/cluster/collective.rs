@@ -15,7 +15,7 @@ use megagrid_partition::parallel::lock;
 type Result<T> = std::result::Result<T, ClusterError>;
 
 impl Cluster {
-    /// Compares facts, which every process calls with the same names in the same order.
+    /// Compares facts, by their names. One that a process does not have is unset there.
     ///
     /// # Errors
     /// The first fact that differs, the same message in all processes; or the end of the job.
@@ -132,19 +132,20 @@ impl Turn {
 
 /// Finds the first fact that a process has otherwise than process 0.
 fn compare(all: &[Vec<u8>]) -> Option<String> {
-    let facts = |process: usize| decode::<Vec<(String, String)>>(&all[process], process);
+    type Facts = Vec<(String, String)>;
+    let facts = |process: usize| decode::<Facts>(&all[process], process);
+    let value = |facts: &Facts, name: &str| {
+        let found = facts.iter().find(|(known, _)| known == name);
+        found.map_or_else(|| "unset".to_owned(), |(_, value)| value.clone())
+    };
     let difference = |process: usize| -> Result<Option<String>> {
         let (first, other) = (facts(0)?, facts(process)?);
-        let mut pairs = first.iter().zip(&other);
-        let differs = pairs.find(|(expected, found)| expected != found).map(|((name, expected), (other, found))| {
-            if name == other {
-                format!("process {process} has {name} {found}, process 0 has {name} {expected}")
-            } else {
-                format!("process {process} compares {other} where process 0 compares {name}")
-            }
+        let differs = first.iter().chain(&other).find_map(|(name, _)| {
+            let (expected, found) = (value(&first, name), value(&other, name));
+            (expected != found)
+                .then(|| format!("process {process} has {name} {found}, process 0 has {name} {expected}"))
         });
-        let more = || format!("process {process} has {} facts and process 0 has {}", other.len(), first.len());
-        Ok(differs.or_else(|| (first.len() != other.len()).then(more)))
+        Ok(differs)
     };
     (1..all.len()).find_map(|process| difference(process).unwrap_or_else(|error| Some(error.to_string())))
 }

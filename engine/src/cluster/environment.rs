@@ -10,8 +10,6 @@ use super::slurm;
 
 /// The number of this process.
 pub const PROCESS: &str = "MEGAGRID_PROCESS";
-/// The first port of the processes on a host, where the list of hosts has none (Slurm).
-const PORT_BASE: u16 = 7100;
 
 impl Membership {
     /// Reads a file with the `host:port` of a process in each line; `#` begins a comment. There is no secret yet.
@@ -32,7 +30,8 @@ impl Membership {
     ///
     /// - `MEGAGRID_HOSTS` and `MEGAGRID_PROCESS`. Without the latter the number is that of an indexed job of Kubernetes
     ///   (`JOB_COMPLETION_INDEX`), or of a pod of a stateful set (`HOSTNAME` ends with `-2`).
-    /// - Otherwise that of a Slurm step: the tasks of `srun`, at ports from 7100 on each node.
+    /// - Otherwise that of a Slurm step: the tasks of `srun`, at ports from `MEGAGRID_PORT_BASE` on each node, by default from one that
+    ///   follows from the numbers of job and step.
     ///
     /// The secret is `MEGAGRID_SECRET`, or in the file that `MEGAGRID_SECRET_FILE` names.
     ///
@@ -45,7 +44,7 @@ impl Membership {
             None if variable(PROCESS).is_some() => {
                 return Err(wrong(PROCESS, format!("is set, and {HOSTS} is not; set both or neither")));
             }
-            None => match slurm::membership(&variable, PORT_BASE)? {
+            None => match slurm::membership(&variable)? {
                 Some(found) => found,
                 None => return Ok(None),
             },

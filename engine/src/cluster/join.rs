@@ -20,6 +20,7 @@ use super::listen;
 use super::membership::Membership;
 use super::secret::{self, SECRET, SECRET_FILE};
 use super::shared::{DataSocket, Shared};
+use super::slurm::PORT_BASE;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long a hello or its answer may take.
@@ -224,13 +225,12 @@ fn cannot_listen(shared: &Shared, problem: String) -> ClusterError {
 /// Asks whoever has taken the port of this process.
 fn who_is_there(shared: &Shared) -> String {
     let deadline = Instant::now() + Duration::from_secs(1);
-    match greet(shared, shared.membership.process, Purpose::Probe, deadline) {
-        Err(Refusal::Final(ClusterError::Ended(reason))) => format!("the port is taken: {reason}"),
-        Err(Refusal::Final(ClusterError::Secret { .. })) => {
-            "the port is taken by another job; choose another".to_owned()
-        }
-        _ => "the port is taken by another program; choose another".to_owned(),
-    }
+    let who = match greet(shared, shared.membership.process, Purpose::Probe, deadline) {
+        Err(Refusal::Final(ClusterError::Ended(reason))) => return format!("the port is taken: {reason}"),
+        Err(Refusal::Final(ClusterError::Secret { .. })) => "job",
+        _ => "program",
+    };
+    format!("the port is taken by another {who}; choose another, under Slurm with {PORT_BASE}")
 }
 
 /// Accepts connections until the cluster closes.

@@ -1,17 +1,23 @@
 //! What Slurm tells the tasks of a step.
 
+use std::ops::Range;
+
+use megagrid_partition::SplitMix;
+
 use super::ClusterError;
 use super::membership::{Result, number, wrong};
+
+/// The first port of the tasks on a node.
+pub(super) const PORT_BASE: &str = "MEGAGRID_PORT_BASE";
+/// From where it is drawn otherwise: below what systems give to those who connect.
+const PORTS: Range<u16> = 7100..27_100;
 
 /// More nodes than any machine has: a longer list is a mistake.
 const MAX_NODES: usize = 1 << 20;
 
 /// Returns the tasks of a step as processes; `None` outside of Slurm. Tasks are numbered node by node, as Slurm does unless
 /// told otherwise.
-pub(super) fn membership(
-    variable: &impl Fn(&str) -> Option<String>,
-    port_base: u16,
-) -> Result<Option<(usize, Vec<String>)>> {
+pub(super) fn membership(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<(usize, Vec<String>)>> {
     let Some(process) = variable("SLURM_PROCID") else { return Ok(None) };
     let process = number("SLURM_PROCID", &process)?;
     // A step may have less nodes than its job.
@@ -36,12 +42,24 @@ pub(super) fn membership(
     let places = nodes.iter().zip(&per_node).flat_map(|(node, &count)| (0..count).map(move |local| (node, local)));
     let places: Vec<_> = places.collect();
     check_order(variable, process, places.get(process).map(|&(_, local)| local))?;
+    let port_base = port_base(variable)?;
     let address = |(node, local): (&String, usize)| match u16::try_from(usize::from(port_base) + local) {
         Ok(port) => Ok(format!("{node}:{port}")),
         Err(_) => Err(wrong(name, format!("{local} tasks on a node are more than there are ports"))),
     };
     let addresses = places.into_iter().map(address).collect::<Result<_>>()?;
     Ok(Some((process, addresses)))
+}
+
+/// Returns the first port of the tasks on a node: the same in all tasks of a step, and hardly ever that of another one on the node.
+fn port_base(variable: &impl Fn(&str) -> Option<String>) -> Result<u16> {
+    if let Some(value) = variable(PORT_BASE) {
+        let port = value.trim().parse().ok().filter(|port| *port > 0);
+        return port.ok_or_else(|| wrong(PORT_BASE, format!("\"{value}\" is no port from 1 to 65535")));
+    }
+    let id = |name: &str| variable(name).and_then(|id| id.trim().parse().ok()).unwrap_or_default();
+    let mut random = SplitMix::new(id("SLURM_JOB_ID"), id("SLURM_STEP_ID"));
+    Ok(PORTS.start + random.below(PORTS.len() as u64) as u16)
 }
 
 /// Refuses tasks that are not numbered node by node, as far as this one can tell.
@@ -152,7 +170,8 @@ mod tests {
             ("SLURM_JOB_NODELIST", "n[1-2]"),
             ("SLURM_TASKS_PER_NODE", "2,1"),
         ];
-        let found = |variables: &[(&str, &str)]| membership(&environment(variables), 7100);
+        let found =
+            |variables: &[(&str, &str)]| membership(&environment(&[variables, &[(PORT_BASE, "7100")]].concat()));
         let addresses = ["n1:7100", "n1:7101", "n2:7100"].map(str::to_owned).to_vec();
         assert_eq!(found(&variables).unwrap(), Some((2, addresses)));
         variables.push(("SLURM_LOCALID", "1"));
@@ -167,5 +186,22 @@ mod tests {
         assert!(found(&variables).unwrap_err().to_string().contains("on 2 nodes"));
         variables.pop();
         assert!(found(&variables).unwrap_err().to_string().contains("SLURM_TASKS_PER_NODE"));
+    }
+
+    #[test]
+    fn steps_on_a_node_have_ports_of_their_own() {
+        let base = |variables: &[(&str, &str)]| port_base(&environment(variables)).map_err(|error| error.to_string());
+        let of = |job: u64, step: u64| {
+            base(&[("SLURM_JOB_ID", &job.to_string()), ("SLURM_STEP_ID", &step.to_string())]).unwrap()
+        };
+        let mut all: Vec<u16> = (0..20).flat_map(|job| (0..2).map(move |step| of(8_123_456 + job, step))).collect();
+        assert_eq!(all[0], of(8_123_456, 0), "the same in each task");
+        assert!(all.iter().all(|port| PORTS.contains(port)), "{all:?}");
+        all.sort_unstable();
+        assert!(all.windows(2).all(|pair| pair[1] - pair[0] > 2), "{all:?}");
+        assert_eq!(base(&[(PORT_BASE, "9000"), ("SLURM_JOB_ID", "7")]), Ok(9000));
+        for bad in ["0", "65536", "x"] {
+            assert!(base(&[(PORT_BASE, bad)]).unwrap_err().contains(PORT_BASE), "{bad}");
+        }
     }
 }

@@ -77,7 +77,8 @@ pub struct Worker {
     clock_begun: bool,
     /// Whether the iteration under way, or the last one, ends a clock.
     ends_clock: bool,
-    /// Steps ended since the run began, and when the clocks had ended that the slack looks back to.
+    /// Steps ended since the run began, and when the clocks had ended that the slack looks back to; without a bound, the last of which
+    /// everything has come, and all after it.
     steps: u64,
     steps_at_clock: VecDeque<u64>,
     /// Tasks of the current step that are still to run, in reverse order; `None` before it is entered.
@@ -186,12 +187,20 @@ impl Worker {
     fn end_clock(&mut self) -> Progress {
         self.board.end_clock(self.thread, self.clock);
         self.steps_at_clock.push_back(self.steps);
-        if self.steps_at_clock.len() as u64 > self.plan.slack.unwrap_or(0).saturating_add(1) {
+        while self.leaves_a_clock_behind() {
             self.steps_at_clock.pop_front();
         }
         self.clock += 1;
         self.clock_begun = false;
         self.advance()
+    }
+
+    /// Tells whether the first clock whose end is known is of no interest any more.
+    fn leaves_a_clock_behind(&self) -> bool {
+        match self.plan.slack {
+            Some(slack) => self.steps_at_clock.len() as u64 > slack.saturating_add(1),
+            None => self.steps_at_clock.get(1).is_some_and(|&steps| self.has_come(steps)),
+        }
     }
 
     fn advance(&mut self) -> Progress {
@@ -224,7 +233,12 @@ impl Worker {
 
     /// Returns up to which clock the data holds everything.
     fn age(&self) -> u64 {
-        if self.plan.has_ages() { self.board.age().min(self.clock - 1) } else { self.board.slowest_clock() }
+        if self.plan.has_ages() {
+            return self.board.age().min(self.clock - 1);
+        }
+        // Other processes are not on the board.
+        let missing = self.steps_at_clock.iter().rev().take_while(|&&steps| !self.has_come(steps)).count() as u64;
+        self.board.slowest_clock().min((self.clock - 1).saturating_sub(missing))
     }
 
     /// Tells whether all workers of all processes have ended `steps` steps, and what they sent in them was taken in.
@@ -325,12 +339,13 @@ mod tests {
     use crate::machine::topology::Topology;
     use crate::plan::{Cut, Input, Outline, Processes, StageInfo, StageKind, Strategy};
 
-    /// Tasks that take no time.
-    struct Clocks(Vec<u64>);
+    /// Tasks that take no time; of each clock what its data holds.
+    struct Clocks(Vec<u64>, Vec<u64>);
 
     impl Tasks for Clocks {
-        fn begin_clock(&mut self, clock: u64, _: u64) {
+        fn begin_clock(&mut self, clock: u64, slowest: u64) {
             self.0.push(clock);
+            self.1.push(slowest);
         }
 
         fn run(&mut self, _: Position, _: &Task) -> Outcome {
@@ -373,7 +388,7 @@ mod tests {
         let plan = Arc::new(plan());
         let board = Arc::new(Board::new(2, plan.right.num_shards()));
         let worker = |id| Worker::new(id, Arc::clone(&plan), Arc::clone(&board), 1, 0);
-        let (mut workers, mut clocks) = ([worker(0), worker(1)], [Clocks(Vec::new()), Clocks(Vec::new())]);
+        let (mut workers, mut clocks) = ([worker(0), worker(1)], [(); 2].map(|()| Clocks(Vec::new(), Vec::new())));
         let mut go_on = |id: usize, clocks: &mut [Clocks; 2]| {
             while workers[id].step(&mut clocks[id]) == Progress::Ran {}
             (workers[id].steps(), clocks[id].0.last().copied())
@@ -389,5 +404,21 @@ mod tests {
         // With these rows in their place it goes on to clock 4, which has to see all of clock 2.
         board.keep_early(1, u64::MAX);
         assert_eq!(go_on(0, &mut clocks).1, Some(4));
+    }
+
+    #[test]
+    fn data_is_as_old_as_what_other_processes_sent() {
+        for (slack, arrived, expected) in
+            [(Some(1), 0, vec![0, 0]), (Some(1), u64::MAX, vec![0, 1, 2]), (None, 0, vec![0, 0, 0])]
+        {
+            let plan = Arc::new(Plan { slack, ..plan() });
+            let board = Arc::new(Board::new(1, plan.right.num_shards()));
+            let mut worker = Worker::new(0, Arc::clone(&plan), Arc::clone(&board), 1, 0);
+            board.approve(1);
+            board.arrive(arrived);
+            let mut clocks = Clocks(Vec::new(), Vec::new());
+            while clocks.0.len() < 3 && worker.step(&mut clocks) == Progress::Ran {}
+            assert_eq!(clocks.1, expected, "slack {slack:?}");
+        }
     }
 }

@@ -258,6 +258,9 @@ fn a_directory_without_a_checkpoint_is_refused() {
     let mut engine = factorization(1, config(), 1);
     let error = load(&mut engine, dir.path()).unwrap_err().to_string();
     assert!(error.contains("no directory iteration-"), "{error}");
+    let (saved, newer, _) = two_checkpoints();
+    let error = load(&mut engine, &newer).unwrap_err().to_string();
+    assert!(error.ends_with(&format!("one of those in {}; name that directory", saved.path().display())), "{error}");
     assert!(matches!(load(&mut engine, &dir.path().join("absent")), Err(Error::CheckpointIo { .. })));
     fs::write(dir.path().join("file"), "").unwrap();
     assert!(matches!(save(&mut engine, &dir.path().join("file")), Err(Error::CheckpointIo { .. })));

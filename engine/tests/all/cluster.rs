@@ -110,17 +110,21 @@ fn large_parts_arrive_whole() {
 #[test]
 fn the_first_fact_that_differs_is_named() {
     let messages = run(3, |cluster| {
-        let seed = if cluster.process() == 2 { "7" } else { "1" };
+        let is_last = cluster.process() == 2;
+        let seed = if is_last { "7" } else { "1" };
         let same = |name| (name, "x".to_owned());
         cluster.agree(&[same("data")]).unwrap();
         let different = cluster.agree(&[same("data"), ("seed", seed.to_owned())]).unwrap_err();
+        let facts = if is_last { vec![same("inject"), same("data")] } else { vec![same("data")] };
+        let missing = cluster.agree(&facts).unwrap_err();
         // The processes are still together.
         cluster.agree(&[same("data")]).unwrap();
         cluster.leave();
-        different.to_string()
+        [different, missing].map(|error| error.to_string())
     });
-    for message in messages {
-        assert!(message.starts_with("process 2 has seed 7, process 0 has seed 1; start all"), "{message}");
+    for [different, missing] in messages {
+        assert!(different.starts_with("process 2 has seed 7, process 0 has seed 1; start all"), "{different}");
+        assert!(missing.starts_with("process 2 has inject x, process 0 has inject unset; start all"), "{missing}");
     }
 }
 
@@ -280,7 +284,7 @@ fn a_process_started_twice_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let list = vec![taken.local_addr().unwrap().to_string(), "127.0.0.1:7".to_owned()];
     let error = join(0, &list, SHORT).unwrap_err().to_string();
-    assert!(error.contains("the port is taken by another program"), "{error}");
+    assert!(error.contains("the port is taken by another program") && error.contains("MEGAGRID_PORT_BASE"), "{error}");
 }
 
 #[test]

@@ -75,6 +75,8 @@ pub struct Feedback {
     pub ratings: Ratings,
     /// What values have to be above to be feedback.
     pub above: Option<f32>,
+    /// The mean of the feedback, of those who gave some.
+    pub mean: f32,
 }
 
 /// How many of the best items are looked at, if nothing is said.
@@ -86,16 +88,19 @@ impl Feedback {
     /// # Errors
     /// Values below 0, or no feedback at all, or none among what a model is to be tested on; edges that cannot be read.
     pub fn new(mut ratings: Ratings, above: Option<f32>) -> Result<Self, Error> {
-        let count = |is: &(dyn Fn(f32) -> bool + Sync)| {
-            ratings.edges.summarize(|&value| f64::from(u8::from(is(value)))).map(|found| found.sum).map_err(reading)
+        let sum = |of: &(dyn Fn(f32) -> f64 + Sync)| {
+            ratings.edges.summarize(|&value| of(value)).map(|found| found.sum).map_err(reading)
         };
         let is_bad = |value: f32| !is_feedback(above, value);
-        if count(&is_bad)? > 0.0 {
+        if sum(&|value| f64::from(u8::from(is_bad(value))))? > 0.0 {
             return Err(refused(&ratings, is_bad));
         }
-        if ratings.edges.num_edges() > 0 && count(&|value| FeedbackOptions::feedback(above, value) > 0.0)? == 0.0 {
+        let feedback = |value: f32| f64::from(FeedbackOptions::feedback(above, value));
+        let given = sum(&|value| f64::from(u8::from(feedback(value) > 0.0)))?;
+        if ratings.edges.num_edges() > 0 && given == 0.0 {
             return Err(nothing(ratings.edges.num_edges(), above));
         }
+        let mean = if given > 0.0 { (sum(&feedback)? / given) as f32 } else { 1.0 };
         let num_tested = ratings.test.known().len();
         ratings.test.retain(|&(.., value)| FeedbackOptions::feedback(above, value) > 0.0);
         if let Some(unseen) = &mut ratings.unseen {
@@ -110,7 +115,7 @@ impl Feedback {
                  others"
             )));
         }
-        Ok(Self { ratings, above })
+        Ok(Self { ratings, above, mean })
     }
 
     /// Has items ranked, of which the first `k` are looked at, 10 if nothing is said, for the users of test data. Only feedback was seen by
@@ -120,7 +125,7 @@ impl Feedback {
     /// Edges that cannot be read.
     pub fn ranked(self, k: Option<usize>) -> Result<Self, Error> {
         let counts = |value| FeedbackOptions::feedback(self.above, value) > 0.0;
-        Ok(Self { ratings: self.ratings.ranked_where(k.or(Some(RANKED)), counts)?, above: self.above })
+        Ok(Self { ratings: self.ratings.ranked_where(k.or(Some(RANKED)), counts)?, ..self })
     }
 }
 

@@ -3,6 +3,7 @@
 use megagrid_algorithms::als::Config;
 use serde::{Deserialize, Serialize};
 
+use super::data::Feedback;
 use crate::options::{by_default, check_tolerance};
 use crate::{Error, Options};
 
@@ -19,9 +20,10 @@ pub struct AlsOptions {
     /// Weight of the regularizer.
     #[arg(long, default_value_t = Config::default().lambda, allow_negative_numbers = true)]
     pub lambda: f32,
-    /// Weight of a unit of feedback against a pair without: the confidence is 1 + ALPHA · feedback.
-    #[arg(long, default_value_t = Config::default().alpha, allow_negative_numbers = true)]
-    pub alpha: f32,
+    /// Weight of a unit of feedback against a pair without: the confidence is 1 + ALPHA · feedback [default: 10 over the mean of the feedback,
+    /// so that counts and seconds are learned as well as single signs].
+    #[arg(long, allow_negative_numbers = true)]
+    pub alpha: Option<f32>,
     /// How the regularizer's weight grows with how often a user or an item occurs: with (others / ALPHA + occurrences)^NU.
     #[arg(long, default_value_t = Config::default().nu, allow_negative_numbers = true)]
     pub nu: f32,
@@ -43,11 +45,18 @@ impl Default for AlsOptions {
 }
 
 impl AlsOptions {
-    /// Returns the parameters.
+    /// Returns the parameters; those of some feedback have a weight of it.
     #[must_use]
     pub fn config(&self) -> Config {
         let Self { dims, block, lambda, alpha, nu, init_std, .. } = *self;
-        Config { dims, block, lambda, alpha, nu, init_std }
+        Config { dims, block, lambda, alpha: alpha.unwrap_or(Config::default().alpha), nu, init_std }
+    }
+
+    /// Returns the parameters for some feedback.
+    #[must_use]
+    pub fn config_for(&self, feedback: &Feedback) -> Config {
+        let alpha = self.alpha.unwrap_or(Config::default().alpha / feedback.mean);
+        Config { alpha, ..self.config() }
     }
 }
 

@@ -103,7 +103,11 @@ impl Trainer for Alternating {
     fn new(feedback: &Feedback, options: &AlsOptions, settings: &Settings) -> Result<Self, Error> {
         ImplicitFactorization::check_settings(options, settings)?;
         let vertices = [Side::Left, Side::Right].map(|side| feedback.ratings.edges.num_vertices(side));
-        Ok(Self { config: options.config(), vertices, level: settings.level, seed: settings.seed })
+        Ok(Self { config: options.config_for(feedback), vertices, level: settings.level, seed: settings.seed })
+    }
+
+    fn resolved(&self, _: &Feedback, options: &AlsOptions) -> AlsOptions {
+        AlsOptions { alpha: Some(self.config.alpha), ..options.clone() }
     }
 
     fn dims(&self) -> usize {

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use megagrid_datasets::{Dataset, Dictionary, Edges, Format, Labels, MOST_HASH_BITS, Readers, add_up};
+use megagrid_datasets::{Dataset, Dictionary, Edges, Labels, MOST_HASH_BITS, Readers, add_up};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side, SplitMix};
 use serde::{Deserialize, Serialize};
 
 use super::class_weights::{ClassWeights, check_classes, check_weights};
 use super::normalize::normalize;
-use super::reading::{read_weights, read_with};
+use super::reading::{find, read_weights, read_with};
 use super::unseen::{Parts, Unseen, split};
 use crate::Error;
 use crate::data::{Data, Reading};
@@ -101,9 +101,12 @@ impl Data for Samples {
     fn read(source: &mut Source, options: &SampleOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         check_holdout(options.holdout)?;
         let mut clock = Stopwatch::start();
-        source.find(Format::Libsvm)?;
+        find(source)?;
         how.begin(source.is_cache(), options.holdout)?;
         let samples = source.whole(|source| read_into(source, options, how.readers))?;
+        if samples.data.edges.num_edges() == 0 {
+            return Err(megagrid_datasets::Error::Unclear(source.input.clone()).into());
+        }
         let weights = options.sample_weights.as_deref();
         let weights = weights.map(|path| read_weights(path, samples.labels.of.len())).transpose()?;
         let test = options.test.as_deref().map(|path| read_into(&mut source.like(path), options, None)).transpose()?;

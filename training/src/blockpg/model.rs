@@ -11,9 +11,11 @@ use megagrid_datasets::{Dictionary, Samples, hashed_name};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::data::{num_models, prepared};
+use super::path::{self, OfPenalty};
 use super::unseen::Unseen;
 use crate::Error;
 use crate::model::{self, DAMAGED, Manifest, Model};
+use crate::options::json;
 use crate::record::Metrics;
 use crate::words::WordOptions;
 
@@ -47,8 +49,8 @@ pub struct Linear {
     pub calibration: Vec<Calibration>,
     /// What is known of the model.
     pub(super) certificate: Option<Certificate>,
-    /// What is known of the model of each l1, in their order.
-    pub(super) path: Vec<(f64, Certificate)>,
+    /// What is known of the model of each l1, in their order; nothing of a model that was read.
+    pub path: Vec<OfPenalty>,
     pub(super) has_converged: bool,
 }
 
@@ -352,6 +354,10 @@ impl Model for Linear {
         found.map(|(name, value)| (name.into(), value)).into()
     }
 
+    fn path(&self) -> Result<Vec<serde_json::Value>, Error> {
+        self.path.iter().filter(|_| self.path.len() > 1).map(json).collect()
+    }
+
     fn objective(&self) -> Option<f64> {
         self.certificate.map(|certificate| certificate.objective)
     }
@@ -361,14 +367,7 @@ impl Model for Linear {
     }
 
     fn findings(&self) -> String {
-        let mut text = String::new();
-        for (l1, certificate) in &self.path {
-            let Certificate { objective, bound, gap, violation, nonzeros, .. } = certificate;
-            text.push_str(&format!(
-                "  l1 {l1}: objective {objective:.6}, no model below {bound:.6} (gap {gap:.1e}), {nonzeros} weights, \
-                 largest violation {violation:.1e}\n"
-            ));
-        }
+        let mut text = path::findings(&self.path);
         for (model, Calibration { slope, offset }) in self.calibration.iter().enumerate() {
             let class = self.class(model);
             text.push_str(&format!("  calibrated for class {class}: {slope:.6} · score + {offset:.6}\n"));

@@ -31,13 +31,32 @@ pub(super) fn read_with(
     Ok(samples)
 }
 
+/// Finds the format of samples, and says it in their source.
+///
+/// # Errors
+/// Samples that cannot be read.
+pub(super) fn find(source: &mut Source) -> Result<(), Error> {
+    if source.format.is_none() && source.columns.is_none() {
+        source.format = Format::of_samples(&source.input)?;
+    }
+    source.find(Format::Libsvm)?;
+    if let (None, Some(roles)) = (source.num_columns, source.columns.clone()) {
+        let layout = Layout { roles, format: source.format.filter(|_| !source.is_kept), ..Layout::default() };
+        // Of a cache, what it was kept of.
+        let of = source.kept_of.as_ref().filter(|_| source.is_kept).unwrap_or(&source.input);
+        let format = layout.find(of).ok();
+        source.num_columns = Layout { format, ..layout }.num_columns(of)?;
+    }
+    Ok(())
+}
+
 fn read_as_written(
     source: &mut Source,
     positive: &[f32],
     words: WordOptions,
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Samples, Error> {
-    source.find(Format::Libsvm)?;
+    find(source)?;
     room::check(source, 1)?;
     let path = &source.input;
     if !source.is_cache() {

@@ -1,11 +1,11 @@
 //! Training, one l1 after the other, and where there are more than two classes one class after the other, each against the rest, unless they are
-//! fitted [together](Turns).
+//! fitted [together](super::turns::Turns).
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bincode::Options;
 use megagrid_algorithms::blockpg::{Certificate, Config, Fit, log_chances, mean_loss};
-use megagrid_datasets::Labels;
 use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Sequence, Stages};
@@ -13,116 +13,22 @@ use serde::{Deserialize, Serialize};
 
 use super::data::Samples;
 use super::model::{self, Linear, by_sample, quality};
-use super::newton::{self, NewtonSolver};
 use super::options::LinearOptions;
+use super::path::{self, CLASS_TESTED_BY, OfPenalty};
 use super::solver::{Begin, Solver};
-use super::steps::StepSolver;
-use super::turns::{self, Turns};
+use super::unseen::Unseen;
 use super::weights::{all_weights, model_of};
-use crate::algorithm::{Algorithm, Form, Knob, MakeForm};
+use crate::Error;
+use crate::algorithm::Algorithm;
 use crate::error::reading;
-use crate::form::form;
 use crate::leg::Leg;
 use crate::measured::Measured;
 use crate::record::Metrics;
 use crate::trainer::Trainer;
-use crate::{Error, RunOptions, UpdatedOn};
 
-/// Sparse logistic regression.
-#[derive(Clone, Copy, Debug)]
-pub struct Regression;
-
-impl Algorithm for Regression {
-    const NAME: &'static str = "blockpg";
-    const ADVICE: &'static str = "scale the values, with --normalize say";
-    const TESTED_BY: Option<&'static str> = Some("test_log_loss");
-    /// l1 says how closely a model is fitted, and a certificate that it is: nothing is stopped early unless that is asked for.
-    const PATIENCE: u64 = 0;
-    const KNOBS: &'static [Knob] = &[
-        Knob { name: "blocks", is_layout: true, is_timed: true },
-        Knob { name: "delay", is_layout: false, is_timed: true },
-        Knob { name: "workers", is_layout: true, is_timed: true },
-    ];
-    type Data = Samples;
-    type Options = LinearOptions;
-    type Model = Linear;
-
-    #[inline(never)]
-    fn form(_: &Samples, _: &LinearOptions) -> MakeForm<Self> {
-        by_size
-    }
-
-    fn start_from(samples: &mut Samples, _: &LinearOptions, model: Linear) -> Result<(), Error> {
-        samples.start = all_weights(&model, samples)?;
-        Ok(())
-    }
-
-    fn updated_on(_: &Linear) -> Result<UpdatedOn, Error> {
-        Ok(UpdatedOn::All)
-    }
-
-    /// Blocks around their default; workers, if there are several, where there are no blocks unless they are asked for.
-    fn tuned(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Vec<String> {
-        let [number, features] = [Side::Left, Side::Right].map(|side| samples.values.num_vertices(side));
-        let is_newton = || is_newton(samples, options, settings).is_ok_and(|is_newton| is_newton);
-        if options.descends(number, settings) || is_newton() {
-            if settings.workers == 1 {
-                return Vec::new();
-            }
-            let fewer = std::iter::successors(Some(1), |workers| Some(2 * workers));
-            let workers = fewer.take_while(|&fewer| fewer < settings.workers).chain([settings.workers]);
-            return vec![format!("workers={}", workers.map(|number| number.to_string()).collect::<Vec<_>>().join(","))];
-        }
-        let blocks = options.num_blocks(samples.values.num_edges(), features);
-        let fewer = if blocks > 1 { format!("{},", blocks / 2) } else { String::new() };
-        vec![format!("blocks={fewer}{blocks},{}", 2 * blocks), "delay=0,1,2".to_owned()]
-    }
-
-    /// Of several models one is in the engine, and only the last iterations have all.
-    fn check_run(samples: &Samples, options: &LinearOptions, run: &RunOptions, is_tuned: bool) -> Result<(), Error> {
-        samples.check_calibration()?;
-        if options.multinomial && samples.num_models() > 1 {
-            turns::check(samples)?;
-        }
-        if samples.calibrate && run.checkpoint_model {
-            // Nothing else of the end changes what a model answers.
-            return Err(Error::option(
-                "--calibrate is found at the end of a run, and the models of --checkpoint-model would be without it; leave one of the two out",
-            ));
-        }
-        let classes = samples.labels.classes.len();
-        if classes > 2 && is_tuned {
-            let are_numbers = samples.labels.classes.iter().all(|class| Labels::number(class).is_some());
-            let one = match are_numbers {
-                true => "which --positive names",
-                false => {
-                    "in a copy of the samples with its label as 1 and any other as 0, since --positive names numbers only"
-                }
-            };
-            return Err(Error::option(format!(
-                "tune tries settings on one model, and {classes} classes are fitted in turn; tune one class, {one}, \
-                 and train all with the settings that it found: they change how long a fit takes, not what comes of it"
-            )));
-        }
-        if classes > 2 && run.checkpoint_model && !options.multinomial {
-            return Err(Error::option(format!(
-                "--checkpoint-model writes models of a training under way, and {classes} classes are fitted one after the other, so that those to \
-                 come would have no weights; leave it out"
-            )));
-        }
-        Ok(())
-    }
-
-    fn check_tuned(options: &LinearOptions) -> Result<(), Error> {
-        if options.path().len() == 1 {
-            return Ok(());
-        }
-        Err(Error::option("tuning takes one l1; find the settings first, and train the path with those that are found"))
-    }
-}
-
-/// Fits weights.
-struct Fitter<S> {
+/// Fits weights, for the algorithm that this is a form of.
+pub(super) struct Fitter<A, S> {
+    of: PhantomData<A>,
     solver: S,
     /// Parameters, the largest l1 first.
     path: Vec<Config>,
@@ -139,13 +45,12 @@ struct Fitter<S> {
     /// Relative duality gap that ends a leg.
     tolerance: f64,
     /// What is known of the models of the legs that have ended.
-    ended: Vec<(f64, Certificate)>,
+    ended: Vec<OfPenalty>,
+    /// Iterations of the leg that is on, when it was measured last.
+    iterations: u64,
     /// What is known of the model after an iteration.
     certified: Option<(u64, Certificate)>,
 }
-
-/// What tells how well the class that is being fitted is told from the rest, where there are more than two.
-const CLASS_TESTED_BY: &str = "test_class_log_loss";
 
 /// A model that is fitted, in the first process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -155,33 +60,17 @@ struct Fitted {
     certificate: Certificate,
 }
 
-/// Makes the form that sizes and options ask for.
-fn by_size(
-    samples: Arc<Samples>,
-    options: LinearOptions,
-    settings: Settings,
-) -> Result<Box<dyn Form<Regression>>, Error> {
-    let is_newton = is_newton(&samples, &options, &settings)?;
-    let make: MakeForm<Regression> = match (options.multinomial && samples.num_models() > 1, is_newton) {
-        (false, false) => form::<Fitter<StepSolver>>,
-        (false, true) => form::<Fitter<NewtonSolver>>,
-        (true, false) => form::<Turns<Regression, StepSolver>>,
-        (true, true) => form::<Turns<Regression, NewtonSolver>>,
-    };
-    make(samples, options, settings)
-}
-
-fn is_newton(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<bool, Error> {
-    Ok(!options.has_blocks(settings) && newton::suits(samples, &options.path()[0])?)
-}
-
-impl<S: Solver> Trainer for Fitter<S> {
-    type Algorithm = Regression;
+impl<A, S: Solver> Trainer for Fitter<A, S>
+where
+    A: Algorithm<Data = Samples, Options = LinearOptions, Model = Linear>,
+{
+    type Algorithm = A;
     type Program = S::Program;
     type Edge = f32;
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
         Ok(Self {
+            of: PhantomData,
             solver: S::new(samples, options, settings)?,
             path: options.path(),
             start: samples.first_weights(),
@@ -191,6 +80,7 @@ impl<S: Solver> Trainer for Fitter<S> {
             at_zero: samples.total_weight() * std::f64::consts::LN_2,
             tolerance: options.tolerance,
             ended: Vec::new(),
+            iterations: 0,
             certified: None,
         })
     }
@@ -229,6 +119,7 @@ impl<S: Solver> Trainer for Fitter<S> {
     fn measure(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<Option<Measured>, Error> {
         engine.collect()?;
         self.certified = None;
+        self.iterations = engine.iterations() - S::progress(engine).begun;
         if engine.plan().processes.this > 0 {
             return Ok(None);
         }
@@ -265,14 +156,10 @@ impl<S: Solver> Trainer for Fitter<S> {
         if engine.plan().processes.this > 0 {
             return Ok(Metrics::new());
         }
-        let scores = |weights: &[f64]| {
-            let intercept = samples.intercept.map_or(0.0, |feature| weights[feature]);
-            test.scores(&weights[..samples.features.len()], intercept)
-        };
         for model in &self.fitted[self.tested.len()..] {
-            self.tested.push(scores(&model.weights)?);
+            self.tested.push(scores(samples, test, &model.weights)?);
         }
-        let now = scores(&S::weights(engine))?;
+        let now = scores(samples, test, &S::weights(engine))?;
         let mut metrics = Metrics::new();
         if samples.num_models() > 1 {
             let signs = samples.signs_of(self.fitted.len(), &test.labels);
@@ -289,7 +176,7 @@ impl<S: Solver> Trainer for Fitter<S> {
         let since = S::progress(engine).begun;
         let is_model = self.at(engine) + 1 == self.path.len();
         let is_last = is_model && self.fitted.len() + 1 == self.start.len();
-        let tested_by = if self.start.len() == 1 { Regression::TESTED_BY } else { Some(CLASS_TESTED_BY) };
+        let tested_by = if self.start.len() == 1 { A::TESTED_BY } else { Some(CLASS_TESTED_BY) };
         Leg {
             since,
             until: since.saturating_add(options.iterations),
@@ -311,7 +198,9 @@ impl<S: Solver> Trainer for Fitter<S> {
                 Some((_, certificate)) => certificate,
                 None => Certificate::new(&self.fit(samples, &weights), &config).map_err(reading)?,
             };
-            note(&mut self.ended, &config, &certificate);
+            let iterations = engine.iterations() - S::progress(engine).begun;
+            let tested = self.tested_on_path(samples, self.fitted.len(), &weights)?;
+            path::note(&mut self.ended, OfPenalty { l1: config.l1, certificate, iterations, tested });
         }
         if let Some(config) = self.path.get(at + 1) {
             S::turn_to(config, engine);
@@ -382,16 +271,18 @@ impl<S: Solver> Trainer for Fitter<S> {
             };
             model.has_converged &= self.tolerance == 0.0 || certificate.is_within(self.tolerance, config);
             if at >= self.fitted.len() {
-                note(&mut model.path, config, &certificate);
+                let tested = self.tested_on_path(samples, at, weights)?;
+                let iterations = if at == self.fitted.len() { self.iterations } else { 0 };
+                path::note(&mut model.path, OfPenalty { l1: config.l1, certificate, iterations, tested });
             }
         }
-        model.certificate = model.path.last().map(|(_, certificate)| *certificate);
+        model.certificate = model.path.last().map(|last| last.certificate);
         model.calibrate(samples.calibration(model)?);
         Ok(())
     }
 }
 
-impl<S: Solver> Fitter<S> {
+impl<A, S: Solver> Fitter<A, S> {
     /// Returns where on the path an engine is.
     fn at(&self, engine: &Engine<S::Program>) -> usize {
         self.path.iter().position(|config| config.l1 == S::progress(engine).l1).unwrap_or(0)
@@ -407,17 +298,26 @@ impl<S: Solver> Fitter<S> {
         self.solver.init(samples, Begin { config: &self.path[0], labels: &self.labels, offsets: &[], weights }, engine)
     }
 
+    /// Returns what samples to test on tell of an l1 by the weights of a model, where penalties are several. Of many classes each adds its part to
+    /// their mean.
+    fn tested_on_path(&self, samples: &Samples, model: usize, weights: &[f64]) -> Result<Metrics, Error> {
+        let Some(test) = samples.test.as_ref().filter(|_| self.path.len() > 1) else { return Ok(Metrics::new()) };
+        let scores = scores(samples, test, weights)?;
+        if samples.num_models() == 1 {
+            return Ok(model::metrics(quality(&scores, samples.labels.classes.len(), &test.labels, log_chances)));
+        }
+        let loss = mean_loss(&scores, &samples.signs_of(model, &test.labels));
+        Ok(Metrics::from([(CLASS_TESTED_BY.into(), loss / samples.num_models() as f64)]))
+    }
+
     fn fit<'d>(&'d self, samples: &'d Samples, weights: &'d [f64]) -> Fit<'d> {
         fit(samples, &self.labels, weights)
     }
 }
 
-/// Adds what is known of a model to what is known of others with the same l1.
-fn note(path: &mut Vec<(f64, Certificate)>, config: &Config, certificate: &Certificate) {
-    match path.iter_mut().find(|(l1, _)| *l1 == config.l1) {
-        Some((_, all)) => all.join(certificate),
-        None => path.push((config.l1, *certificate)),
-    }
+fn scores(samples: &Samples, test: &Unseen, weights: &[f64]) -> Result<Vec<f64>, Error> {
+    let intercept = samples.intercept.map_or(0.0, |feature| weights[feature]);
+    test.scores(&weights[..samples.features.len()], intercept)
 }
 
 fn fit<'d>(samples: &'d Samples, labels: &'d [f32], weights: &'d [f64]) -> Fit<'d> {

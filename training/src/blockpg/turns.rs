@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::data::Samples;
 use super::model::Linear;
 use super::options::LinearOptions;
+use super::path::OfPenalty;
 use super::solver::{Begin, Solver};
 use super::weights::{all_weights, model_of};
 use crate::Error;
@@ -46,6 +47,8 @@ pub(super) struct Turns<A, S> {
     loss: f64,
     /// What is known of the weights, if a round has just ended.
     certificate: Option<Certificate>,
+    /// Iterations, when they were measured last.
+    done: u64,
 }
 
 /// What the classes have whose turn it is not.
@@ -77,7 +80,7 @@ struct Place {
     /// By how much the last few rounds changed them, the latest first.
     rounds: Vec<OfClasses>,
     /// What is known of the models of the legs that have ended.
-    ended: Vec<(f64, Certificate)>,
+    ended: Vec<OfPenalty>,
 }
 
 impl<A, S: Solver> Trainer for Turns<A, S>
@@ -119,6 +122,7 @@ where
             others: Others::default(),
             loss: 0.0,
             certificate: None,
+            done: 0,
         };
         turns.set(samples)?;
         Ok(turns)
@@ -172,6 +176,7 @@ where
 
     fn measure(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<Option<Measured>, Error> {
         engine.collect()?;
+        self.done = engine.iterations();
         let Others { loss: rest, penalty, nonzeros } = self.others;
         let (loss, weights) = match self.has_begun(engine) {
             true => (S::loss(engine) + rest, S::weights(engine)),
@@ -206,8 +211,9 @@ where
             Some(certificate) => certificate,
             None => self.certify(samples)?,
         };
-        self.at.ended.push((self.config().l1, certificate));
         let (done, first) = (engine.iterations(), self.at.weights.clone());
+        let known = self.known(samples, &first, certificate, done)?;
+        self.at.ended.push(known);
         self.at = Place { penalty: self.at.penalty + 1, begun: done, since: done, class: 0, first, ..self.at.clone() };
         (self.at.objective, self.certificate) = (f64::INFINITY, None);
         self.at.rounds.clear();
@@ -241,17 +247,15 @@ where
     }
 
     fn model(&self, samples: &Samples, engine: &Engine<S::Program>) -> Result<Linear, Error> {
-        let weights = self.weights(engine);
-        let model = model_of(samples, weights.iter().map(|weights| &weights[..]))?;
-        Ok(Linear { is_multinomial: true, certificate: self.certificate, ..model })
+        Ok(Linear { certificate: self.certificate, ..linear(samples, &self.weights(engine))? })
     }
 
     fn finish(&self, samples: &Samples, model: &mut Linear) -> Result<(), Error> {
         let Some(config) = self.path.last() else { return Ok(()) };
+        let weights = all_weights(model, samples)?;
         let certificate = match model.certificate {
             Some(certificate) => certificate,
             None => {
-                let weights = all_weights(model, samples)?;
                 let scores = scores_of_classes(&samples.values, &weights).map_err(reading)?;
                 Certificate::of_classes(&fit(samples, &weights, &scores), config).map_err(reading)?
             }
@@ -259,7 +263,7 @@ where
         model.certificate = Some(certificate);
         model.has_converged = self.tolerance == 0.0 || certificate.is_within(self.tolerance, config);
         model.path = self.at.ended.clone();
-        model.path.push((config.l1, certificate));
+        model.path.push(self.known(samples, &weights, certificate, self.done)?);
         Ok(())
     }
 }
@@ -267,6 +271,21 @@ where
 impl<A, S: Solver> Turns<A, S> {
     fn config(&self) -> &Config {
         &self.path[self.at.penalty]
+    }
+
+    /// Returns what is known of the weights of an l1 after `done` iterations; they are tested where penalties are several.
+    fn known(
+        &self,
+        samples: &Samples,
+        weights: &[Vec<f64>],
+        certificate: Certificate,
+        done: u64,
+    ) -> Result<OfPenalty, Error> {
+        let tested = match samples.test.as_ref().filter(|_| self.path.len() > 1) {
+            Some(test) => linear(samples, weights)?.tested(test)?,
+            None => Metrics::new(),
+        };
+        Ok(OfPenalty { l1: self.config().l1, certificate, iterations: done.saturating_sub(self.at.begun), tested })
     }
 
     /// Tells whether an engine has iterated in this turn; else it may know nothing of the loss.
@@ -346,6 +365,11 @@ impl<A, S: Solver> Turns<A, S> {
         let is_within = |known: Certificate| known.is_within(self.tolerance, self.config());
         self.tolerance > 0.0 && self.certificate.is_some_and(is_within)
     }
+}
+
+fn linear(samples: &Samples, weights: &[Vec<f64>]) -> Result<Linear, Error> {
+    let model = model_of(samples, weights.iter().map(|weights| &weights[..]))?;
+    Ok(Linear { is_multinomial: true, ..model })
 }
 
 fn changes(to: &[Vec<f64>], from: &[Vec<f64>]) -> OfClasses {

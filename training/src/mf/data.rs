@@ -11,6 +11,7 @@ use megagrid_partition::parallel::map;
 use megagrid_partition::{EdgeList, EdgeSource, Side, SplitMix};
 use serde::{Deserialize, Serialize};
 
+use super::scale::Scale;
 use super::start::Start;
 use super::unseen::Unseen;
 use crate::Error;
@@ -131,6 +132,8 @@ pub struct Ratings {
     pub ranking: Option<(usize, Queries)>,
     /// What one pass over the ratings finds.
     pub digest: Digest,
+    /// What training counts ratings by, if nothing is said.
+    pub scale: Scale,
     /// Where training starts; `None`: at values drawn by the seed.
     pub start: Option<Start>,
     /// Names of users and items of ratings that were taken back.
@@ -196,15 +199,6 @@ impl Ratings {
         Ok(Self { ranking: (!queries.users.is_empty()).then_some((k, queries)), ..self })
     }
 
-    /// Returns the unit that training counts ratings in if nothing is said: the power of four nearest to their standard deviation, which is
-    /// 1 for stars. By such a power factors, too, are scaled without rounding.
-    pub(super) fn unit(&self) -> f32 {
-        match self.digest.deviation {
-            deviation if deviation > 0.0 => 4_f32.powi(deviation.log(4.0).round().clamp(-60.0, 60.0) as i32),
-            _ => 1.0,
-        }
-    }
-
     /// Refuses a ranking that was asked for where none can be measured.
     pub(crate) fn check_ranked(&self, asked: Option<usize>) -> Result<(), Error> {
         let is_tested = !self.test.known().is_empty() || !self.test.others().is_empty();
@@ -254,13 +248,15 @@ impl Ratings {
         let digest = digest(edges, |&rating| f64::from(rating))?;
         let [left, right] = [Side::Left, Side::Right].map(|side| edges.num_vertices(side));
         let sizes = InputSizes { left, right, edges: edges.num_edges(), test_edges: test.len(), test_users: None };
-        Ok(Self::with(prepared, digest, test, sizes))
+        let scale = Scale::of(edges, &digest)?;
+        Ok(Self { scale, ..Self::with(prepared, digest, test, sizes) })
     }
 
     fn with(prepared: Prepared<f32>, digest: Digest, test: TestSet, sizes: InputSizes) -> Self {
+        let scale = Scale::of_all(&digest);
         let names = Arc::new(prepared.names);
         let (edges, unseen, ranking, start, held_out) = (prepared.edges, None, None, None, None);
-        Self { edges, names, test, unseen, ranking, digest, start, taken_back: Vec::new(), held_out, sizes }
+        Self { edges, names, test, unseen, ranking, digest, scale, start, taken_back: Vec::new(), held_out, sizes }
     }
 }
 

@@ -105,7 +105,7 @@ pub struct FactorOptions {
     #[arg(long = "no-mean", action = ArgAction::SetFalse, help = "Leave the mean rating in")]
     pub mean: bool,
     /// What ratings are divided by to be trained on, so that --lambda, --step and --init-std are good for stars and percents alike. Models
-    /// and errors are of ratings as they are [default: a power of four near the ratings' standard deviation, 1 for stars].
+    /// and errors are of ratings as they are [default: the power of two at or below their standard deviation, 1 for stars].
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub unit: Option<f32>,
     /// How gradients are applied.
@@ -117,11 +117,12 @@ pub struct FactorOptions {
     /// End when the objective changes by no more than this part of itself [default: 0, never].
     #[arg(long, default_value_t = 0.0, hide_default_value = true, allow_negative_numbers = true)]
     pub tolerance: f64,
-    /// Ratings in a mini-batch, which is a clock [default: all in place, a 64th for batch].
+    /// Ratings in a mini-batch, which is a clock [default: in place all, or a 16th in several processes with slack or async; a 64th for
+    /// batch].
     #[arg(long, value_name = "RATINGS", value_parser = clap::value_parser!(u64).range(1..))]
     pub batch: Option<u64>,
     /// Iterations from one clock to the next: above 0, at most 1, which makes mini-batches; or a whole number, where steps are in place
-    /// and all ratings are a batch.
+    /// and all ratings are a batch [default: as --batch].
     #[arg(
         long,
         value_name = "X",
@@ -176,7 +177,7 @@ impl FactorOptions {
     #[must_use]
     pub fn config_for(&self, ratings: &Ratings) -> Config {
         let of_start = ratings.start.as_ref().map(Start::unit);
-        Config { unit: of_start.or(self.unit).unwrap_or_else(|| ratings.unit()), ..self.config() }
+        Config { unit: of_start.or(self.unit).unwrap_or_else(|| ratings.scale.unit()), ..self.config() }
     }
 
     /// Returns the options with what the optimizer has where nothing is said.

@@ -213,7 +213,7 @@ impl<F: Form> Trainer for Factorizer<F> {
             let vertices = if remembered > 0 { ratings.edges.num_vertices(side) } else { 0 };
             vec![remembered as u32; vertices]
         };
-        let own = || if options.mean { ratings.digest.mean as f32 } else { 0.0 };
+        let own = || if options.mean { ratings.scale.mean as f32 } else { 0.0 };
         let mean = ratings.start.as_ref().map_or_else(own, Start::mean);
         let num_ratings = ratings.edges.num_edges() as u64;
         Ok(Self {

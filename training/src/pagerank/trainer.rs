@@ -67,6 +67,13 @@ impl Setup {
         let (damping, links) = (Damping::new(options.damping)?, web.sizes().edges as u64);
         Ok(Self { damping, tolerance: options.tolerance, links })
     }
+
+    /// A run with a tolerance ends where single precision comes no nearer to it.
+    fn measured(&self, residual: f64, is_at_rounding: bool) -> Measured {
+        let measured = Measured::residual(residual, self.tolerance);
+        let ends = is_at_rounding && self.tolerance > 0.0;
+        Measured { converged: measured.converged.map(|converged| converged || ends), ..measured }
+    }
 }
 
 /// Returns options with what follows from where surfers restart.
@@ -117,7 +124,8 @@ where
     }
 
     fn measure(&mut self, _: &Web, engine: &mut Engine<L::Program>) -> Result<Option<Measured>, Error> {
-        Ok(Some(Measured::residual(engine.global().residual, self.setup.tolerance)))
+        let state = engine.global();
+        Ok(Some(self.setup.measured(state.residual, state.is_at_rounding())))
     }
 
     fn model(&self, web: &Web, engine: &Engine<L::Program>) -> Result<Ranks, Error> {
@@ -181,7 +189,8 @@ where
 
     /// The run ends when the scores of all sets hardly change.
     fn measure(&mut self, _: &Web, engine: &mut Engine<L::OfSets>) -> Result<Option<Measured>, Error> {
-        Ok(Some(Measured::residual(engine.global().residual(), self.setup.tolerance)))
+        let states = engine.global();
+        Ok(Some(self.setup.measured(states.residual(), states.are_at_rounding(self.setup.tolerance))))
     }
 
     fn model(&self, web: &Web, engine: &Engine<L::OfSets>) -> Result<Ranks, Error> {

@@ -70,6 +70,7 @@ fn weighted_links_are_replaced() {
         removed: Some(desk.write("gone.txt", &changed(&before))),
         added: Some(desk.write("new.txt", &changed(&after))),
         data: None,
+        ..Changes::default()
     };
     let updated = desk.update(&directory, &changes).unwrap();
     assert_same(&updated.model.unwrap(), desk.train(&desk.write("all.txt", &expected)).1.model.as_ref().unwrap());

@@ -8,7 +8,7 @@
 use megagrid_stages::kernels::dot;
 use megagrid_stages::{BatchSize, Context, Exchange, Sequence, Stages, Update, mode, program, vertex};
 
-use crate::mf::{Config, Rule, State, Sums, Tally};
+use crate::mf::{Config, Rule, State, Sums, Tally, bounded};
 
 vertex! {
     /// A user: the factor, and what its steps remember (a replica's own).
@@ -47,7 +47,7 @@ impl Exchange<MfByCoordinate> for Descend {
         let error = *rating - dot(user.sync, item.sync);
         cx.worker.squared_errors += f64::from(error * error);
         let rows = [(&mut *user.sync, user.mirror), (&mut *item.sync, item.mirror)];
-        self.rule.descend(rows, error, config.lambda, config.plain_step(cx.iteration));
+        self.rule.descend(rows, bounded(error), config.lambda, config.plain_step(cx.iteration));
         if config.biases {
             user.sync[config.dims + 1] = 1.0;
             item.sync[config.dims] = 1.0;

@@ -1,0 +1,217 @@
+//! How the records of a table are written, and what its columns are for.
+
+use std::borrow::Cow;
+
+use crate::json_lines::entries;
+use crate::labels::KNOWN;
+use crate::roles::{Place, listed};
+use crate::text::{Separator, Text, paired};
+use crate::texts::names::known as known_text;
+use crate::{Role, Roles, Tokenizer};
+
+/// What becomes of labels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Labelled<'p> {
+    /// Those that count as 1, all others -1; none: each is a class.
+    As(&'p [f32]),
+    /// They are not looked at, and may be missing.
+    No,
+    /// They are names of documents, where a column is named for these.
+    Documents,
+}
+
+/// What tells how a table is read.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'r> {
+    pub(super) roles: &'r Roles,
+    pub(super) is_json: bool,
+    pub(super) labelled: Labelled<'r>,
+    pub(super) tokenizer: Tokenizer,
+}
+
+/// What a column is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Label,
+    Text,
+    /// A number is the value of a feature, any other text a category.
+    Feature,
+    /// All are categories.
+    Category,
+    Nothing,
+}
+
+/// How the records of a file are written.
+#[derive(Debug)]
+pub(super) struct Shape {
+    /// Of delimited text.
+    pub(super) separator: Separator,
+    /// Names of its columns.
+    pub(super) names: Vec<String>,
+    /// What each of them is for.
+    pub(super) uses: Vec<Use>,
+    /// Which of them hold labels and texts.
+    pub(super) label: Option<usize>,
+    pub(super) text: Option<usize>,
+    /// Keys of JSON that are not for what others are.
+    special: Vec<(String, Use)>,
+}
+
+impl Shape {
+    /// Returns what a key of JSON is for, which the first object may lack.
+    pub(super) fn use_of(&self, key: &str) -> Use {
+        let special = self.special.iter().find(|(name, _)| name == key);
+        special.map_or(usual(self.text), |(_, found)| *found)
+    }
+}
+
+/// Returns what a column is for that has no role: where one has texts, nothing else counts.
+fn usual(text: Option<usize>) -> Use {
+    if text.is_some() { Use::Nothing } else { Use::Feature }
+}
+
+/// The first record of delimited text that is not blank.
+pub(super) struct First {
+    pub(super) separator: Separator,
+    /// The lines before and with it.
+    lines: usize,
+    pub(super) fields: Vec<String>,
+}
+
+impl First {
+    /// Looks at it, and says in the text what separates its fields.
+    pub(super) fn of(text: &mut Text<'_>) -> Self {
+        let first = paired(text.head()).find(|line| !line.is_empty());
+        // Texts have blanks: a header without another separator is that of one column.
+        let separator = match Separator::of(first.into_iter(), usize::MAX) {
+            Separator::Space | Separator::Colons => Separator::Byte(b','),
+            byte => byte,
+        };
+        text.separate(separator);
+        let first = text.records().find(|(_, record)| !record.is_empty());
+        let (lines, fields) = first.map_or((0, Vec::new()), |(at, record)| {
+            (at + 1 + memchr::memchr_iter(b'\n', record).count(), separator.all_fields(record))
+        });
+        let text_of = |field: &Cow<'_, [u8]>| String::from_utf8_lossy(field).into_owned();
+        Self { separator, lines, fields: fields.iter().map(text_of).collect() }
+    }
+}
+
+/// Tells whether a table has no header: the columns of labels and texts are named, and all columns by their numbers.
+pub(super) fn is_bare(roles: &Roles) -> bool {
+    let is_named = [Role::Label, Role::Text, Role::Document].iter().any(|&role| roles.has(role));
+    is_named && roles.only_numbers()
+}
+
+impl Reader<'_> {
+    pub(super) fn are_documents(self) -> bool {
+        matches!(self.labelled, Labelled::Documents)
+    }
+
+    /// Takes the header off delimited text.
+    pub(super) fn columns(self, text: &mut Text<'_>) -> Result<Shape, String> {
+        let First { separator, lines, fields } = First::of(text);
+        if is_bare(self.roles) {
+            // Columns without names are called by their numbers.
+            let names = self.numbers(fields.len())?;
+            return self.shape(separator, names, &self.roles.by_name());
+        }
+        text.skip_lines(lines);
+        if !self.are_documents() {
+            check_names(&fields)?;
+        }
+        self.shape(separator, fields, self.roles)
+    }
+
+    /// Returns the numbers of `width` columns, as those that a model was trained on have them. Samples to predict may lack that of labels.
+    fn numbers(self, width: usize) -> Result<Vec<String>, String> {
+        let all = self.roles.num_columns().unwrap_or(width);
+        let label = self.roles.all(Role::Label).next().filter(|_| matches!(self.labelled, Labelled::No));
+        let of = |without: Option<&Place>| {
+            let is_without = |number: &usize| without != Some(&Place::Number(*number));
+            (1..=all).filter(is_without).map(|number| number.to_string()).collect::<Vec<String>>()
+        };
+        let found = [None, label].map(of).into_iter().find(|names| names.len() == width);
+        found.ok_or_else(|| {
+            let least =
+                label.map_or(String::new(), |label| format!(", or {} without column {label}, the labels", all - 1));
+            format!("{width} columns without names, and the model was trained on {all}; expected as many{least}")
+        })
+    }
+
+    /// Looks at the keys of the first object.
+    pub(super) fn keys(self, text: &Text<'_>) -> Result<Shape, String> {
+        if self.roles.width() > 0 {
+            return Err(
+                "JSON lines have keys, which are not numbered; name them in --columns, text=body say".to_owned()
+            );
+        }
+        let first = text.lines().find(|line| !line.is_empty()).unwrap_or_default();
+        // What is wrong with the line is reported when it is read.
+        let names = entries(first).map(|all| all.into_iter().map(|(key, _)| key).collect());
+        self.shape(Separator::Space, names.unwrap_or_default(), self.roles)
+    }
+
+    fn shape(self, separator: Separator, names: Vec<String>, roles: &Roles) -> Result<Shape, String> {
+        let named = |role: Role| match roles.find(role, &names) {
+            // Samples whose labels are not known may have none.
+            Err(_) if role == Role::Label && matches!(self.labelled, Labelled::No) => Ok(None),
+            found => found,
+        };
+        let known = || KNOWN.iter().find_map(|known| names.iter().position(|name| name.eq_ignore_ascii_case(known)));
+        let (role, label, text) = match self.labelled {
+            Labelled::Documents => {
+                let text = named(Role::Text)?.or_else(|| known_text(&names));
+                (Role::Document, named(Role::Document)?, text)
+            }
+            _ => (Role::Label, named(Role::Label)?.or_else(known), named(Role::Text)?),
+        };
+        if let Some(at) = label.filter(|_| label == text) {
+            let role = role.name();
+            return Err(format!("column {} would be both {role} and text; name both in --columns", names[at]));
+        }
+        let shape = Shape { separator, uses: vec![usual(text); names.len()], special: Vec::new(), label, text, names };
+        self.with_uses(shape, roles)
+    }
+
+    /// Says what the columns are for.
+    fn with_uses(self, mut shape: Shape, roles: &Roles) -> Result<Shape, String> {
+        let ends = [(shape.label, Use::Label), (shape.text, Use::Text)];
+        ends.into_iter().for_each(|(at, of)| at.into_iter().for_each(|at| shape.uses[at] = of));
+        for (role, of) in [(Role::Category, Use::Category), (Role::Without, Use::Nothing)] {
+            for place in roles.all(role) {
+                match (place.find(&shape.names, shape.names.len()), place) {
+                    (Some(at), _) if [shape.label, shape.text].contains(&Some(at)) => {
+                        let (name, role) = (&shape.names[at], role.name());
+                        return Err(format!(
+                            "column {name} would be {role} and label or text; name it once in --columns"
+                        ));
+                    }
+                    (Some(at), _) => shape.uses[at] = of,
+                    (None, Place::Name(key)) if self.is_json => shape.special.push((key.clone(), of)),
+                    // What is predicted may lack what does not count.
+                    (None, _) if matches!(self.labelled, Labelled::No) => {}
+                    (None, _) => {
+                        let columns = listed(&shape.names, shape.names.len());
+                        return Err(format!("there is no column {place} for {}; {columns}", role.name()));
+                    }
+                }
+            }
+        }
+        let named = shape.names.iter().zip(&shape.uses).filter(|(_, of)| **of != usual(shape.text));
+        let named: Vec<_> = named.map(|(name, of)| (name.clone(), *of)).collect();
+        shape.special.extend(named);
+        Ok(shape)
+    }
+}
+
+/// Refuses names that two columns have: the values of both would be one feature, their sum.
+fn check_names(names: &[String]) -> Result<(), String> {
+    let mut seen = rustc_hash::FxHashMap::default();
+    for (at, name) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+        if let Some(before) = seen.insert(name, at + 1) {
+            return Err(format!("columns {before} and {} are both called {name}; give one another name", at + 1));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::Roles;
+use crate::Split;
+
+const WORDS: Tokenizer = Tokenizer { lower_case: true, split: Split::Punctuation, bigrams: false };
+
+fn read_as(text: &str, format: Format, roles: &str, labelled: Labelled<'_>) -> Result<Samples, String> {
+    let roles = if roles.is_empty() { Roles::default() } else { roles.parse().unwrap() };
+    let input = Input::from_bytes(text.as_bytes()).with_roles(&roles);
+    read(&input, format, labelled, WORDS).map_err(|error| error.to_string())
+}
+
+/// Returns the label of each sample and the values of its features.
+fn shown(samples: &Samples) -> Vec<(String, BTreeMap<String, f32>)> {
+    let Samples { data, labels } = samples;
+    let label = |at: usize| labels.of.get(at).map_or(String::new(), |&of| labels.classes[of as usize].clone());
+    let mut all: Vec<_> = (0..data.edges.num_left).map(|at| (label(at), BTreeMap::new())).collect();
+    for ((&left, &right), &value) in data.edges.left.iter().zip(&data.edges.right).zip(&data.edges.data) {
+        let name = data.right_names().name(right).into_owned();
+        assert!(all[left as usize].1.insert(name, value).is_none(), "each once");
+    }
+    all
+}
+
+fn sample(label: &str, values: &[(&str, f32)]) -> (String, BTreeMap<String, f32>) {
+    (label.to_owned(), values.iter().map(|&(name, value)| (name.to_owned(), value)).collect())
+}
+
+#[test]
+fn words_of_a_column_are_features_in_any_syntax() {
+    let expected = [
+        sample("4", &[("good", 2.0), ("very", 1.0), ("a", 1.0)]),
+        sample("1", &[("bad", 1.0), ("a", 1.0), ("b", 1.0)]),
+        sample("4", &[]),
+    ];
+    let csv = "id,stars,body\n1,4,\"Good, very good\na\"\n\n2,1,\"bad; \"\"a\"\" b\"\n3,4,\n";
+    let tabs = "Good very good a\t4\nbad a b\t1\n\t4\n";
+    let json = r#"{"body": "Good, very\ngood a", "stars": 4, "id": [1]}
+        {"stars": 1, "body": "bad \u0022a\u0022 b", "more": {"x": 1}}
+        {"stars": 4, "body": null}"#;
+    for (text, format, roles) in [
+        (csv, Format::Table, "text=body,label=stars"),
+        (csv.split_once('\n').unwrap().1, Format::Table, "text=3,label=2"),
+        (tabs, Format::Table, "text=1,label=2"),
+        (json, Format::JsonLines, "text=body,label=stars"),
+    ] {
+        let read = read_as(text, format, roles, Labelled::As(&[])).unwrap();
+        assert_eq!(shown(&read), expected, "{text}");
+    }
+    let signs = read_as(csv, Format::Table, "text=body,label=stars", Labelled::As(&[4.0])).unwrap();
+    assert_eq!(shown(&signs).iter().map(|(label, _)| &label[..]).collect::<Vec<_>>(), ["1", "-1", "1"]);
+    let unknown = read_as("body\ngood a\n", Format::Table, "text=body,label=stars", Labelled::No).unwrap();
+    assert_eq!(shown(&unknown), [sample("", &[("good", 1.0), ("a", 1.0)])]);
+}
+
+#[test]
+fn columns_are_features_by_name() {
+    let expected = [
+        sample("no", &[("age", 41.5), ("city=Oslo", 1.0)]),
+        sample("yes", &[("age", -3.0), ("city=New York", 1.0), ("is_new", 1.0)]),
+        sample("yes", &[]),
+    ];
+    let csv = "age;Class;city;is_new\n41.5;no;Oslo;0\n-3;yes;\"New York\";1\n;yes;;\n";
+    let json = r#"{"age": 41.5, "label": "no", "city": "Oslo", "is_new": false}
+        {"is_new": true, "city": "New York", "age": -3, "label": "yes"}
+        {"label": "yes", "city": "", "age": null, "is_new": 0}"#;
+    for (text, format) in [(csv, Format::Table), (json, Format::JsonLines)] {
+        assert_eq!(shown(&read_as(text, format, "", Labelled::As(&[])).unwrap()), expected);
+    }
+}
+
+#[test]
+fn truth_and_what_is_missing_are_as_in_json() {
+    let csv = "y,member,age\n1,True,NA\n0,false,nan\n1,TRUE,7\n0,\\N,None\n1,null,N/A\n";
+    let json = r#"{"y": 1, "member": true, "age": null}
+        {"y": 0, "member": false}
+        {"y": 1, "member": true, "age": 7}
+        {"y": 0}
+        {"y": 1, "age": ""}"#;
+    let [csv, json] = [(csv, Format::Table), (json, Format::JsonLines)]
+        .map(|(text, format)| shown(&read_as(text, format, "", Labelled::As(&[])).unwrap()));
+    assert_eq!(csv, json);
+    assert_eq!(csv[2], sample("1", &[("member", 1.0), ("age", 7.0)]));
+}
+
+#[test]
+fn columns_are_left_out_and_numbers_are_categories_where_that_is_said() {
+    let expected = [sample("1", &[("zip=0150", 1.0), ("n", 2.0)]), sample("0", &[("zip=7", 1.0)]), sample("1", &[])];
+    let csv = "id,y,zip,n,when\n17,1,0150,2,monday\n18,0,7,,noon\n19,1,NA,0,\n";
+    let bare = csv.split_once('\n').unwrap().1;
+    let json = r#"{"id": 17, "y": 1, "zip": "0150", "n": 2}
+        {"y": 0, "zip": 7, "when": "noon"}
+        {"y": 1, "zip": null, "id": 19}"#;
+    let roles = "label=y,without=id,category=zip,without=when";
+    for (text, format) in [(csv, Format::Table), (json, Format::JsonLines)] {
+        assert_eq!(shown(&read_as(text, format, roles, Labelled::As(&[])).unwrap()), expected);
+    }
+    let read = read_as(bare, Format::Table, "label=2,without=1,category=3,without=5", Labelled::As(&[])).unwrap();
+    assert_eq!(shown(&read)[0], sample("1", &[("3=0150", 1.0), ("4", 2.0)]));
+    // A header where the column of labels is not named by its number.
+    let read = read_as("id,y\n1,1\n2,0\n", Format::Table, "without=1", Labelled::As(&[])).unwrap();
+    assert_eq!(shown(&read), [sample("1", &[]), sample("0", &[])]);
+    // What is predicted may lack such columns, and that of labels.
+    let read = read_as("n\n2\n", Format::Table, roles, Labelled::No).unwrap();
+    assert_eq!(shown(&read), [sample("", &[("n", 2.0)])]);
+}
+
+#[test]
+fn columns_without_names_stay_where_they_were_without_the_labels() {
+    let read = |text: &str, labelled| {
+        let roles: Roles = "label=2".parse().unwrap();
+        let input = Input::from_bytes(text.as_bytes()).with_roles(&roles.with_num_columns(Some(3)));
+        read(&input, Format::Table, labelled, WORDS).map_err(|error| error.to_string())
+    };
+    let expected = [sample("", &[("1", 5.0), ("3", 6.0)])];
+    assert_eq!(shown(&read("5,1,6\n", Labelled::No).unwrap()), expected);
+    assert_eq!(shown(&read("5,6\n", Labelled::No).unwrap()), expected);
+    let said = read("5,6,7,8\n", Labelled::No).unwrap_err();
+    assert!(said.contains("4 columns without names, and the model was trained on 3"), "{said}");
+    let said = read("5,6\n", Labelled::As(&[])).unwrap_err();
+    assert!(said.contains("2 columns without names, and the model was trained on 3"), "{said}");
+}
+
+#[test]
+fn samples_may_be_without_features() {
+    let read = read_as("y,a\n1,0\n0,\n", Format::Table, "", Labelled::No).unwrap();
+    assert_eq!(shown(&read), [sample("", &[]), sample("", &[])]);
+    assert!(read_as("y,a\n", Format::Table, "", Labelled::No).unwrap_err().contains("no features in it"));
+}
+
+#[test]
+fn what_is_wrong_with_a_table_is_told() {
+    for (text, format, roles, expected) in [
+        (
+            "a,b\n1,2\n",
+            Format::Table,
+            "",
+            "no column is called label, class, target, y; say with --columns label=COLUMN",
+        ),
+        ("a,b\n1,2\n", Format::Table, "label=c", "there is no column c for label; its columns are 1 a, 2 b"),
+        ("a,b\n1,2\n", Format::Table, "label=a,text=a", "column a would be both label and text"),
+        (
+            "label,b\n1,2\n2,3,4\n",
+            Format::Table,
+            "",
+            "<bytes>:3: sample: found \"2,3,4\", expected 2 fields separated by commas",
+        ),
+        ("b,label\n1\n", Format::Table, "", "<bytes>:2: label: found \"1\", expected a record with a label"),
+        ("label,b\n,2\n", Format::Table, "", "<bytes>:2: label: found \"\", expected a number or the name of a class"),
+        (
+            "{\"label\":1,\"b\":[2]}",
+            Format::JsonLines,
+            "",
+            "<bytes>:1: value: found \"[2]\", expected a number, a text",
+        ),
+        (
+            "{\"label\":1,\"b\":1e60}",
+            Format::JsonLines,
+            "",
+            "<bytes>:1: value: found \"1e60\", expected a finite number",
+        ),
+        (
+            "{\"label\":1,\"b\":\"x\"}\n{\"label\":2}",
+            Format::JsonLines,
+            "text=b,label=label",
+            "<bytes>:2: text: found \"{\\\"label\\\":2}\", expected a value of \"b\", or null",
+        ),
+        ("{\"label\":1,\"b\":1}\n{\"b\":2}", Format::JsonLines, "", "<bytes>:2: label: found"),
+        ("{\"label\":1,", Format::JsonLines, "label=label", "there is no column label for label"),
+        ("label,a,b,a\n1,2,3,4\n", Format::Table, "", "columns 2 and 4 are both called a; give one another name"),
+        (
+            ",label,a\n0,1,2\n",
+            Format::Table,
+            "",
+            "<bytes>:2: sample: found \"0,1,2\", expected nothing in column 1, which has no name; --columns without=1 leaves it out",
+        ),
+        (
+            "label,b\n1,2\n",
+            Format::Table,
+            "without=c",
+            "there is no column c for without; its columns are 1 label, 2 b",
+        ),
+        ("label,b\n1,2\n", Format::Table, "category=label", "column label would be category and label or text"),
+        ("{\"label\":1}\n[1]", Format::JsonLines, "", "<bytes>:2: JSON: found \"[1]\", expected an object"),
+    ] {
+        let said = read_as(text, format, roles, Labelled::As(&[])).unwrap_err();
+        assert!(said.contains(expected), "{text:?}: {said}");
+    }
+}

@@ -1,0 +1,136 @@
+//! Sparse logistic regression as an algorithm: what is refused, what is tuned, and which program fits the weights.
+
+use std::sync::Arc;
+
+use megagrid_datasets::Labels;
+use megagrid_engine::Settings;
+use megagrid_partition::{EdgeSource, Side};
+
+use super::data::Samples;
+use super::model::Linear;
+use super::newton::{self, NewtonSolver};
+use super::options::LinearOptions;
+use super::spreads;
+use super::steps::StepSolver;
+use super::trainer::Fitter;
+use super::turns::{self, Turns};
+use super::weights::all_weights;
+use crate::algorithm::{Algorithm, Form, Knob, MakeForm};
+use crate::form::form;
+use crate::{Error, RunOptions, UpdatedOn};
+
+/// Sparse logistic regression.
+#[derive(Clone, Copy, Debug)]
+pub struct Regression;
+
+impl Algorithm for Regression {
+    const NAME: &'static str = "blockpg";
+    const ADVICE: &'static str = "scale the values, with --normalize say";
+    const TESTED_BY: Option<&'static str> = Some("test_log_loss");
+    /// l1 says how closely a model is fitted, and a certificate that it is: nothing is stopped early unless that is asked for.
+    const PATIENCE: u64 = 0;
+    const KNOBS: &'static [Knob] = &[
+        Knob { name: "blocks", is_layout: true, is_timed: true },
+        Knob { name: "delay", is_layout: false, is_timed: true },
+        Knob { name: "workers", is_layout: true, is_timed: true },
+    ];
+    type Data = Samples;
+    type Options = LinearOptions;
+    type Model = Linear;
+
+    #[inline(never)]
+    fn form(_: &Samples, _: &LinearOptions) -> MakeForm<Self> {
+        by_size
+    }
+
+    fn start_from(samples: &mut Samples, _: &LinearOptions, model: Linear) -> Result<(), Error> {
+        samples.start = all_weights(&model, samples)?;
+        Ok(())
+    }
+
+    fn updated_on(_: &Linear) -> Result<UpdatedOn, Error> {
+        Ok(UpdatedOn::All)
+    }
+
+    /// Blocks around their default; workers, if there are several, where there are no blocks unless they are asked for.
+    fn tuned(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Vec<String> {
+        let [number, features] = [Side::Left, Side::Right].map(|side| samples.values.num_vertices(side));
+        let is_newton = || is_newton(samples, options, settings).is_ok_and(|is_newton| is_newton);
+        if options.descends(number, settings) || is_newton() {
+            if settings.workers == 1 {
+                return Vec::new();
+            }
+            let fewer = std::iter::successors(Some(1), |workers| Some(2 * workers));
+            let workers = fewer.take_while(|&fewer| fewer < settings.workers).chain([settings.workers]);
+            return vec![format!("workers={}", workers.map(|number| number.to_string()).collect::<Vec<_>>().join(","))];
+        }
+        let blocks = options.num_blocks(samples.values.num_edges(), features);
+        let fewer = if blocks > 1 { format!("{},", blocks / 2) } else { String::new() };
+        vec![format!("blocks={fewer}{blocks},{}", 2 * blocks), "delay=0,1,2".to_owned()]
+    }
+
+    /// Of several models one is in the engine, and only the last iterations have all.
+    fn check_run(samples: &Samples, options: &LinearOptions, run: &RunOptions, is_tuned: bool) -> Result<(), Error> {
+        samples.check_calibration()?;
+        if !is_tuned {
+            spreads::warn(samples)?;
+        }
+        if options.multinomial && samples.num_models() > 1 {
+            turns::check(samples)?;
+        }
+        if samples.calibrate && run.checkpoint_model {
+            // Nothing else of the end changes what a model answers.
+            return Err(Error::option(
+                "--calibrate is found at the end of a run, and the models of --checkpoint-model would be without it; leave one of the two out",
+            ));
+        }
+        let classes = samples.labels.classes.len();
+        if classes > 2 && is_tuned {
+            let are_numbers = samples.labels.classes.iter().all(|class| Labels::number(class).is_some());
+            let one = match are_numbers {
+                true => "which --positive names",
+                false => {
+                    "in a copy of the samples with its label as 1 and any other as 0, since --positive names numbers only"
+                }
+            };
+            return Err(Error::option(format!(
+                "tune tries settings on one model, and {classes} classes are fitted in turn; tune one class, {one}, \
+                 and train all with the settings that it found: they change how long a fit takes, not what comes of it"
+            )));
+        }
+        if classes > 2 && run.checkpoint_model && !options.multinomial {
+            return Err(Error::option(format!(
+                "--checkpoint-model writes models of a training under way, and {classes} classes are fitted one after the other, so that those to \
+                 come would have no weights; leave it out"
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_tuned(options: &LinearOptions) -> Result<(), Error> {
+        if options.path().len() == 1 {
+            return Ok(());
+        }
+        Err(Error::option("tuning takes one l1; find the settings first, and train the path with those that are found"))
+    }
+}
+
+/// Makes the form that sizes and options ask for.
+fn by_size(
+    samples: Arc<Samples>,
+    options: LinearOptions,
+    settings: Settings,
+) -> Result<Box<dyn Form<Regression>>, Error> {
+    let is_newton = is_newton(&samples, &options, &settings)?;
+    let make: MakeForm<Regression> = match (options.multinomial && samples.num_models() > 1, is_newton) {
+        (false, false) => form::<Fitter<Regression, StepSolver>>,
+        (false, true) => form::<Fitter<Regression, NewtonSolver>>,
+        (true, false) => form::<Turns<Regression, StepSolver>>,
+        (true, true) => form::<Turns<Regression, NewtonSolver>>,
+    };
+    make(samples, options, settings)
+}
+
+fn is_newton(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<bool, Error> {
+    Ok(!options.has_blocks(settings) && newton::suits(samples, &options.path()[0])?)
+}
