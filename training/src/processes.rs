@@ -25,7 +25,7 @@ pub struct Processes {
     pub readers: Option<Arc<dyn Readers>>,
     /// Whether this process was asked for a timeline, which all write together.
     pub traces: bool,
-    /// Which of [`OUTPUTS`] this process was asked for.
+    /// Whether this process was asked for a model, a record and a report, which the first one writes.
     pub outputs: [bool; OUTPUTS.len()],
 }
 

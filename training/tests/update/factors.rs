@@ -336,7 +336,7 @@ fn implicit_feedback_goes_on_with_all_data() {
 
 #[test]
 fn ages_count_from_the_newest_feedback_after_an_update() {
-    let options = AlsOptions { dims: 8, ..AlsOptions::default() };
+    let options = AlsOptions { dims: 8, alpha: Some(10.0), ..AlsOptions::default() };
     let desk = Desk::<ImplicitFactorization>::new(options.with("iterations", 3.into()).unwrap(), || FeedbackOptions {
         half_life: Some("100".parse().unwrap()),
         ..by_default()
