@@ -2,7 +2,7 @@
 
 usage: PYTHON benches/peers/als.py MEGAGRID [FOLDER] [--rounds N] [--data DATA] [--only speed|quality]
 
-PYTHON has implicit, irspack, numpy and scipy; MEGAGRID is the command; FOLDER keeps generated inputs [target/peers/als]; DATA is the
+PYTHON has implicit, irspack, numpy, pyarrow and scipy; MEGAGRID is the command; FOLDER keeps generated inputs [target/peers/als]; DATA is the
 place of movielens-100k and anime [../shared/data].
 
 Speed: 4.5 M generated interactions, two threads, runs in turn, the median over rounds of the median iteration after the first.
