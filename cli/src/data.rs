@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use clap::ValueEnum;
 use megagrid_datasets::cache::{self, Cache, EdgeData, EdgeType};
-use megagrid_datasets::{Dataset, Format, Labels, Layout, Prepared, Role, Samples};
+use megagrid_datasets::{Dataset, Format, Label, Labels, Layout, Prepared, Role, Samples};
 use megagrid_datasets::{input_bytes, read_corpus, read_graph, read_ratings, read_samples};
 use megagrid_partition::{Ends, Side};
 use megagrid_training::input::Source;
@@ -69,9 +69,9 @@ pub struct AnySource {
     /// such names jsonl, parquet and three columns, are ratings].
     #[arg(long = "as", value_name = "KIND", value_enum)]
     pub kind: Option<Kind>,
-    /// Labels of samples that become 1, all others -1 [default: each label is a class].
+    /// Labels of samples, numbers or words, that become 1, all others -1 [default: each label is a class].
     #[arg(long, value_name = "LABELS", value_delimiter = ',', allow_negative_numbers = true)]
-    pub positive: Vec<f32>,
+    pub positive: Vec<Label>,
 }
 
 /// What is known of an input before it is read.

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 
 use clap::{ArgMatches, Command, FromArgMatches};
+use megagrid_datasets::Label;
 use megagrid_training::input::Source;
 use megagrid_training::record::Record;
 use megagrid_training::{Algorithm, Data, RunOptions};
@@ -36,7 +37,7 @@ pub trait Trains:
     ///
     /// # Errors
     /// Options of reading that a cache cannot hold.
-    fn kept_positive(_: &DataOptions<Self>) -> anyhow::Result<Vec<f32>> {
+    fn kept_positive(_: &DataOptions<Self>) -> anyhow::Result<Vec<Label>> {
         Ok(Vec::new())
     }
 

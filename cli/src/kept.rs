@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use megagrid_datasets::cache::{kept_path, verify};
-use megagrid_datasets::{Error, Format, is_pipe};
+use megagrid_datasets::{Error, Format, Label, is_pipe};
 use megagrid_partition::Side;
 use megagrid_training::input::Source;
 
@@ -14,7 +14,13 @@ use crate::failure::usage;
 use crate::progress::{self, Progress};
 
 /// Returns the cache that `directory` has of an input; if it has none, or a damaged one, the input is read and kept there first.
-pub fn kept(source: &Source, kind: Kind, positive: Vec<f32>, directory: &Path, quiet: bool) -> anyhow::Result<Source> {
+pub fn kept(
+    source: &Source,
+    kind: Kind,
+    positive: Vec<Label>,
+    directory: &Path,
+    quiet: bool,
+) -> anyhow::Result<Source> {
     if is_pipe(&source.input) {
         return Err(usage("--cache keeps what has a name, and this is a pipe; save it in a file"));
     }

@@ -1,7 +1,11 @@
 //! What samples are labelled with.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::path::Path;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::column::Column;
@@ -14,6 +18,35 @@ pub(crate) const KNOWN: [&str; 4] = ["label", "class", "target", "y"];
 /// Tells whether one of the names of columns says that it holds labels.
 pub(crate) fn is_label_named(names: &[Cow<'_, [u8]>]) -> bool {
     names.iter().any(|name| KNOWN.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())))
+}
+
+/// A label as somebody names it: a number, however it is written, or a word.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Label {
+    /// A number.
+    Number(f64),
+    /// A word.
+    Word(String),
+}
+
+impl FromStr for Label {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+        Ok(number.map_or_else(|| Self::Word(text.to_owned()), Self::Number))
+    }
+}
+
+impl Label {
+    /// Tells whether a text says the same.
+    fn is(&self, text: &str) -> bool {
+        match self {
+            Self::Number(number) => text.parse() == Ok(*number),
+            Self::Word(word) => word == text,
+        }
+    }
 }
 
 /// The classes of samples, and which one each sample has.
@@ -178,17 +211,13 @@ impl Labels {
     }
 }
 
-/// Adds a label to a column of them.
-pub(crate) fn push(column: &mut Column, label: &[u8]) -> Result<(), Malformed> {
+/// Adds a label to a column of them; where there are `positive` ones, "1" for these and "-1" for any other.
+pub(crate) fn push(column: &mut Column, label: &[u8], positive: &[Label]) -> Result<(), Malformed> {
+    let label = if positive.is_empty() { label } else { sign(label, positive)? };
     let before = column.names.len();
     let entry = column.names.intern(label);
     if column.names.len() > before {
-        let text = std::str::from_utf8(label).ok().filter(|text| !text.is_empty() && !text.contains(':'));
-        let is_finite = |text: &&str| text.parse::<f64>().is_ok_and(f64::is_finite);
-        let is_class = text.is_some_and(|text| text.parse::<f64>().is_err() || is_finite(&text));
-        if !is_class {
-            return Err(Malformed::new("label", label, "a number or the name of a class"));
-        }
+        checked(label)?;
         if column.names.len() > Labels::MOST_CLASSES {
             return Err(Malformed::new(
                 "label",
@@ -199,6 +228,24 @@ pub(crate) fn push(column: &mut Column, label: &[u8]) -> Result<(), Malformed> {
     }
     column.ids.push(u64::from(entry));
     Ok(())
+}
+
+/// Returns the label that a label counts as. Where numbers are named, a word may be one that nobody knows yet.
+fn sign(label: &[u8], positive: &[Label]) -> Result<&'static [u8], Malformed> {
+    let text = checked(label)?;
+    if positive.iter().any(|one| one.is(text)) {
+        return Ok(b"1");
+    }
+    let is_known = text.parse::<f64>().is_ok() || positive.iter().any(|one| matches!(one, Label::Word(_)));
+    let expected = "a number, as the positive labels are: leave these out to have classes";
+    if is_known { Ok(b"-1") } else { Err(Malformed::new("label", label, expected)) }
+}
+
+/// Returns a label that is a number or the name of a class.
+fn checked(label: &[u8]) -> Result<&str, Malformed> {
+    let text = std::str::from_utf8(label).ok().filter(|text| !text.is_empty() && !text.contains(':'));
+    let is_class = |text: &&str| text.parse().ok().is_none_or(f64::is_finite);
+    text.filter(is_class).ok_or_else(|| Malformed::new("label", label, "a number or the name of a class"))
 }
 
 fn too_many() -> String {
@@ -215,7 +262,7 @@ mod tests {
 
     fn read(words: &[&str]) -> Labels {
         let mut column = Column::default();
-        words.iter().for_each(|word| push(&mut column, word.as_bytes()).unwrap());
+        words.iter().for_each(|word| push(&mut column, word.as_bytes(), &[]).unwrap());
         Labels::of_column(column, Path::new("x"), false).unwrap()
     }
 
@@ -263,12 +310,30 @@ mod tests {
     }
 
     #[test]
+    fn labels_that_are_named_become_1() {
+        let positive = ["2", "spam"].map(|text| text.parse::<Label>().unwrap());
+        let mut column = Column::default();
+        for label in ["2.0", "spam", "ham", "+2", "20"] {
+            push(&mut column, label.as_bytes(), &positive).unwrap();
+        }
+        let labels = Labels::of_column(column, Path::new("s"), true).unwrap();
+        assert_eq!((labels.classes.join(" "), labels.of), ("-1 1".to_owned(), vec![1, 1, 0, 1, 0]));
+        for (label, written) in positive.iter().zip(["2.0", "\"spam\""]) {
+            assert_eq!(serde_json::to_string(label).unwrap(), written);
+            assert_eq!(serde_json::from_str::<Label>(written).unwrap(), *label);
+        }
+    }
+
+    #[test]
     fn what_is_no_class_is_refused() {
-        for bad in ["", "1:2", "nan", "inf", "1e999"] {
-            assert!(push(&mut Column::default(), bad.as_bytes()).is_err(), "{bad}");
+        for (bad, positive) in ["", "1:2", "nan", "inf", "1e999"]
+            .into_iter()
+            .flat_map(|bad| [(bad, &[][..]), (bad, &[Label::Number(1.0)])])
+        {
+            assert!(push(&mut Column::default(), bad.as_bytes(), positive).is_err(), "{bad}");
         }
         let mut column = Column::default();
-        let refused = (0..2000).find(|number| push(&mut column, format!("{number}.5").as_bytes()).is_err());
+        let refused = (0..2000).find(|number| push(&mut column, format!("{number}.5").as_bytes(), &[]).is_err());
         assert_eq!(refused, Some(Labels::MOST_CLASSES));
         assert!(Labels::of_numbers(&(0..2000).map(|number| number as f32).collect::<Vec<_>>()).is_err());
     }

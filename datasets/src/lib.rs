@@ -70,7 +70,7 @@ pub use external::{DistributedEdges, ExternalEdges};
 pub use format::Format;
 pub use hashed::{MOST_HASH_BITS, hashed_name};
 pub use header::rating_columns;
-pub use labels::Labels;
+pub use labels::{Label, Labels};
 pub use layout::Layout;
 pub use loaded::Loaded;
 pub use megagrid_partition::windows;

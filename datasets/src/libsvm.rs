@@ -3,16 +3,16 @@
 //! Only features that occur become right vertices: a feature without a value anywhere has no weight to learn, and a
 //! stray large index costs nothing.
 
-use crate::labels::{self, Labels};
+use crate::labels::{self, Label, Labels};
 use crate::rows::{self, Holds, Rows};
 use crate::text::{Fields, Input, Malformed, Text, integer, number, words};
 use crate::{Dataset, Dictionary, Error, Samples};
 
 /// Reads samples. `positive` lists the labels that count as 1, all others being -1; where it is empty, each label is a class.
-pub(crate) fn read(input: &Input<'_>, positive: &[f32]) -> Result<Samples, Error> {
+pub(crate) fn read(input: &Input<'_>, positive: &[Label]) -> Result<Samples, Error> {
     let label = |rows: &mut Rows<f32>, fields: &mut Fields<'_>| {
         let label = fields.next().unwrap_or_default();
-        labels::push(&mut rows.labels, if positive.is_empty() { label } else { sign(label, positive)? })
+        labels::push(&mut rows.labels, label, positive)
     };
     let (data, column) = rows::read(input, Holds::Features, |_| (), |rows, line| sample(rows, line, label))?;
     Ok(Samples { data, labels: Labels::of_column(column, input.path(), !positive.is_empty())? })
@@ -101,14 +101,6 @@ fn sample(
     }
     rows.end();
     Ok(())
-}
-
-/// Returns the label that a label counts as.
-pub(crate) fn sign(label: &[u8], positive: &[f32]) -> Result<&'static [u8], Malformed> {
-    let label = number(label).ok_or_else(|| {
-        Malformed::new("label", label, "a number, as the positive labels are: leave these out to have classes")
-    })?;
-    Ok(if positive.contains(&label) { b"1" } else { b"-1" })
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use crate::sample_table::{self, Labelled};
 use crate::text::{Input, is_pipe};
 use crate::warned::is_first;
 use crate::{
-    Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Roles, Samples, TestRatings, Tokenizer,
+    Corpus, Dataset, Dictionary, Error, Format, Label, Layout, Loaded, Readers, Role, Roles, Samples, TestRatings,
+    Tokenizer,
 };
 use crate::{
     bag_of_words, delimited, edge_list, json_lines, libsvm, matrix_market, parquet, ratings, texts, vocabulary,
@@ -193,7 +194,7 @@ pub fn read_ratings_with(
 ///
 /// # Errors
 /// Where the input cannot be read, holds no feature, or a line does not follow the format or has another label.
-pub fn read_samples(path: impl AsRef<Path>, layout: impl Into<Layout>, positive: &[f32]) -> Result<Samples, Error> {
+pub fn read_samples(path: impl AsRef<Path>, layout: impl Into<Layout>, positive: &[Label]) -> Result<Samples, Error> {
     let path = path.as_ref();
     with_features(read_samples_with(path, layout, positive, Tokenizer::default(), None)?, path)
 }
@@ -206,7 +207,7 @@ pub fn read_samples(path: impl AsRef<Path>, layout: impl Into<Layout>, positive:
 pub fn read_samples_with(
     path: impl AsRef<Path>,
     layout: impl Into<Layout>,
-    positive: &[f32],
+    positive: &[Label],
     tokenizer: Tokenizer,
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Samples, Error> {
@@ -302,7 +303,7 @@ pub fn parse_ratings(bytes: &[u8], format: Format) -> Result<Dataset<f32>, Error
 ///
 /// # Errors
 /// As [`read_samples`].
-pub fn parse_samples(bytes: &[u8], format: Format, positive: &[f32]) -> Result<Samples, Error> {
+pub fn parse_samples(bytes: &[u8], format: Format, positive: &[Label]) -> Result<Samples, Error> {
     let input = Input::from_bytes(bytes);
     with_features(samples(&input, format, positive, Tokenizer::default())?, input.path())
 }
@@ -367,7 +368,7 @@ fn rated<R: Record>(input: &Input<'_>, format: Format, room: usize) -> Result<Lo
     }
 }
 
-fn samples(input: &Input<'_>, format: Format, positive: &[f32], tokenizer: Tokenizer) -> Result<Samples, Error> {
+fn samples(input: &Input<'_>, format: Format, positive: &[Label], tokenizer: Tokenizer) -> Result<Samples, Error> {
     match format {
         Format::Libsvm => libsvm::read(input, positive),
         Format::Table | Format::JsonLines => sample_table::read(input, format, Labelled::As(positive), tokenizer),

@@ -18,7 +18,6 @@ use self::shape::{First, Reader, Shape, Use, is_bare};
 use crate::column::{Column, intern};
 use crate::json_lines::{entries, not_json};
 use crate::labels::{self, KNOWN, Labels};
-use crate::libsvm::sign;
 use crate::roles::listed;
 use crate::rows::{self, Holds, Rows, RowsOf};
 use crate::text::{Input, Lines, Malformed, Text};
@@ -108,7 +107,7 @@ impl Reader<'_> {
         match self.labelled {
             Labelled::As(positive) => {
                 let label = label.ok_or_else(|| Malformed::new("label", record, "a record with a label"))?;
-                labels::push(labels, if positive.is_empty() { label } else { sign(label, positive)? })
+                labels::push(labels, label, positive)
             }
             Labelled::Documents if chunk.shape.label.is_some() => {
                 let name = label.ok_or_else(|| Malformed::new("document", record, "a record with an id"))?;

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use megagrid_datasets::{Format, parse_samples};
+use megagrid_datasets::{Format, Label, parse_samples};
 use megagrid_fuzz::seed;
 
 fuzz_target!(
@@ -14,7 +14,7 @@ fuzz_target!(
     ]),
     |bytes: &[u8]| {
         let _ = parse_samples(bytes, Format::Libsvm, &[]);
-        let _ = parse_samples(bytes, Format::Libsvm, &[1.0, 3.0]);
+        let _ = parse_samples(bytes, Format::Libsvm, &[Label::Number(1.0), Label::Word("yes".to_owned())]);
         for format in [Format::Table, Format::JsonLines] {
             let _ = parse_samples(bytes, format, &[]);
         }

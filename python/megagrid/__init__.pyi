@@ -1,7 +1,7 @@
 """Machine learning on sparse data, on all cores."""
 
 from os import PathLike
-from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Literal, Mapping, NamedTuple, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,13 +39,14 @@ class _Estimator:
 
 class SparseLogisticRegression(_Estimator):
     coef_: NDArray[np.float64]
+    l1_: float
     path_: list[dict[str, float]]
     calibration_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
     classes_: NDArray[Any]
     def __init__(
         self,
-        l1: float | Sequence[float] = 1.0,
+        l1: float | Sequence[float] | Literal["path"] = 1.0,
         *,
         l2: float = 0.0,
         fit_intercept: bool = True,

@@ -22,9 +22,10 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
 
     Parameters
     ----------
-    l1 : float or list of float, default=1.0
+    l1 : float, list of float or "path", default=1.0
         Weight of \\|w\\|₁; scikit-learn's ``C`` is ``1 / l1``. Of several each begins from the model of the one before, the largest
-        first, and the last is the model. With `l2` it may be 0: ridge regression, and ``C`` is ``1 / l2``.
+        first. The model is the last or, with `holdout` or ``fit(path, test=...)``, the one that does best on those samples. "path": twenty
+        that follow from the samples, with either of these. With `l2` it may be 0: ridge regression, and ``C`` is ``1 / l2``.
     l2 : float, default=0.0
         Weight of \\|w\\|²/2, in addition: an elastic net.
     fit_intercept : bool, default=True
@@ -59,6 +60,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Of two classes one row, whose scores are above 0 for the second.
     intercept_ : ndarray of shape (1,) or (n_classes,)
+    l1_ : float
+        The l1 of the model.
     path_ : list of dict
         What is known of the model of each l1 of the fit, the largest first: ``l1``, ``objective``, ``bound``, ``nonzeros``, ``iterations``. Of
         several with `holdout` or ``fit(path, test=...)`` also ``test_log_loss``, ``test_accuracy`` and ``test_auc``, or, where each of more
@@ -212,6 +215,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         self.path_ = [
             {"l1": one["l1"], **one["certificate"], "iterations": one["iterations"], **one["tested"]} for one in json.loads(found["path"])
         ]
+        penalties = self.report_["config"]["l1"]
+        self.l1_ = self.report_["result"]["metrics"].get("l1", min(penalties))
         if "classes_" not in self.__dict__:
             self.classes_ = _input.classes_of_names(found["classes"])
         if "n_features_in_" not in self.__dict__:

@@ -467,11 +467,22 @@ def test_each_model_of_a_path_is_told(clicks):
     model = SparseLogisticRegression(l1=[0.5, 8, 2], holdout=0.3, random_state=2).fit(*clicks)
     assert [one["l1"] for one in model.path_] == [8, 2, 0.5]
     assert sum(one["iterations"] for one in model.path_) == model.n_iter_
-    metrics, last = model.report_["result"]["metrics"], model.path_[-1]
-    assert last["nonzeros"] == np.count_nonzero(model.coef_) and np.isclose(last["test_log_loss"], metrics["test_log_loss"])
+    metrics, best = model.report_["result"]["metrics"], min(model.path_, key=lambda one: one["test_log_loss"])
+    assert best["l1"] == model.l1_ == metrics["l1"] and best["nonzeros"] == np.count_nonzero(model.coef_)
+    assert np.isclose(best["test_log_loss"], metrics["test_log_loss"])
     alone = SparseLogisticRegression(l1=8, holdout=0.3, random_state=2).fit(*clicks)
     assert np.isclose(alone.report_["result"]["metrics"]["test_log_loss"], model.path_[0]["test_log_loss"], atol=1e-3)
-    assert len(alone.path_) == 1 and "test_log_loss" not in alone.path_[0]
+    assert len(alone.path_) == 1 and "test_log_loss" not in alone.path_[0] and alone.l1_ == 8
+
+
+def test_a_path_can_follow_from_the_samples(clicks, tmp_path):
+    model = SparseLogisticRegression(l1="path", holdout=0.3, random_state=2).fit(*clicks)
+    assert len(model.path_) == 20 and model.path_[0]["nonzeros"] == 0
+    assert model.l1_ == min(model.path_, key=lambda one: one["test_log_loss"])["l1"]
+    model.save(tmp_path / "model")
+    assert SparseLogisticRegression.load(tmp_path / "model").l1_ == model.l1_
+    with pytest.raises(ValueError, match="holdout"):
+        SparseLogisticRegression(l1="path").fit(*clicks)
 
 
 def test_values_that_single_precision_hardly_tells_apart_are_told():

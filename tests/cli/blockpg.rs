@@ -28,6 +28,7 @@ fn a_run_converges_to_a_certificate_and_its_model_predicts() {
     let fit = ["blockpg", &train, "--positive", "2", "--l1", "1,8", "--intercept", "--test", &test];
     let text = done(&[&fit[..], &["--model", &model, "--json", &record]].concat());
     assert!(text.contains("l1 8: objective") && text.contains("l1 1: objective"), "{text}");
+    assert!(text.contains("the model is that of l1"), "{text}");
     let result = &json(&record)["result"];
     assert_eq!(result["ended_by"], "tolerance");
     let metric = |name: &str| result["metrics"][name].as_f64().unwrap();

@@ -229,6 +229,7 @@ fn what_cannot_be_told_apart_is_refused() {
     let other = place.file("other.libsvm", "stone 1:1\nwood 2:1\n");
     fails(&["blockpg", &train, "--test", &other], 1, &["label stone", "fruit, metal, wood"]);
     fails(&["blockpg", &train, "--positive", "1"], 1, &["s.libsvm:1: label: found"]);
+    done(&["tune", "blockpg", &train, "--positive", "fruit", "--trials", "1", "-q"]);
     fails(&["tune", "blockpg", &train], 2, &["3 classes", "--positive"]);
     let checkpoints = ["blockpg", &train, "--checkpoint", &place.name("c"), "--checkpoint-model"];
     fails(&checkpoints, 2, &["--checkpoint-model", "3 classes"]);

@@ -230,10 +230,12 @@ fn labels_are_classes_unless_some_are_positive() {
     let text = done(&["inspect", &samples]);
     assert!(text.contains("2, news: 2 (66.67 %), sports: 1 (33.33 %)"), "{text}");
     fails(&["inspect", &samples, "--positive", "7"], 1, &["s.libsvm:1: label: found \"news\", expected a number"]);
-    let samples = place.file("s.libsvm", "3 1:1\n7 2:1\n3 1:2\n");
-    let found = inspect(&samples, &["--positive", "7"]);
-    let labels = |class: &str, samples: usize| serde_json::json!({ "class": class, "samples": samples });
-    assert_eq!(found["labels"], serde_json::json!([labels("-1", 2), labels("1", 1)]));
+    let numbers = place.file("n.libsvm", "3 1:1\n7 2:1\n3 1:2\n");
+    for (samples, positive) in [(&numbers, "7.0"), (&samples, "sports,tea")] {
+        let found = inspect(samples, &["--positive", positive]);
+        let labels = |class: &str, samples: usize| serde_json::json!({ "class": class, "samples": samples });
+        assert_eq!(found["labels"], serde_json::json!([labels("-1", 2), labels("1", 1)]));
+    }
     fails(&["inspect", &place.graph(), "--positive", "7"], 2, &["--positive goes with labelled samples"]);
 }
 

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::{Place, classes, done, json, run};
+use serde_json::Value;
+
+use crate::{Place, classes, done, fails, json, run};
 
 fn number(line: &str, name: &str) -> f64 {
     let mut words = line.split([' ', ',']).skip_while(|word| *word != name);
@@ -10,8 +12,8 @@ fn number(line: &str, name: &str) -> f64 {
 }
 
 #[test]
-fn each_model_of_a_path_is_tested_and_the_best_is_named() {
-    let (place, path) = (Place::new(), ["20", "2", "0.5"]);
+fn each_model_of_a_path_is_tested_and_the_best_is_the_model() {
+    let (place, path) = (Place::new(), ["20", "2", "0.5", "0.002"]);
     let (three, two) = (["a", "b", "c"], ["a", "a", "b"]);
     for (at, (names, how, tested)) in [
         (two, "--intercept", "test_log_loss"),
@@ -30,22 +32,56 @@ fn each_model_of_a_path_is_tested_and_the_best_is_named() {
         let (ran, result) = fitted(&path.join(","));
         let lines = ran.stdout.lines().filter(|line| line.contains(": objective"));
         let losses: Vec<f64> = lines.clone().map(|line| number(line, tested)).collect();
-        assert!(losses.len() == 3 && losses.is_sorted_by(|a, b| a > b), "{}", ran.stdout);
+        assert_eq!(losses.len(), path.len(), "{}", ran.stdout);
         let iterations: f64 = lines
             .map(|line| line.split(", ").find_map(|part| part.strip_suffix(" iterations")).unwrap())
             .map(|number| number.parse::<f64>().unwrap())
             .sum();
         assert_eq!(Some(iterations), result["iterations"].as_f64(), "{}", ran.stdout);
-        assert!(ran.stdout.contains("l1 0.5 was the best on test data"), "{}", ran.stdout);
-        if tested == "test_log_loss" {
-            for (l1, loss) in path.iter().zip(losses) {
-                let (alone, result) = fitted(l1);
-                let expected = result["metrics"][tested].as_f64().unwrap();
-                assert!((loss - expected).abs() < 1e-3, "l1 {l1}: {loss}, alone {expected}");
-                assert!(!alone.stdout.contains("the best on test data"), "{}", alone.stdout);
+        let best = (0..path.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap();
+        assert!(best > 0, "{}", ran.stdout);
+        let said = format!("the model is that of l1 {}, the best on test data", path[best]);
+        assert!(ran.stdout.contains(&said), "{}", ran.stdout);
+        let near = |a: &Value, b: &Value, most: f64| (a.as_f64().unwrap() - b.as_f64().unwrap()).abs() < most;
+        for (at, l1) in path.iter().enumerate() {
+            let (alone, of_one) = fitted(l1);
+            assert!(!alone.stdout.contains("the best on test data"), "{}", alone.stdout);
+            let (one, all) = (&of_one["metrics"], &result["metrics"]);
+            if tested == "test_log_loss" {
+                assert!(near(&result["path"][at]["tested"][tested], &one[tested], 1e-3), "l1 {l1}: {result}, {of_one}");
+            }
+            if at == best {
+                assert_eq!(all["l1"].as_f64(), l1.parse().ok());
+                assert!(near(&all["test_log_loss"], &one["test_log_loss"], 1e-3), "l1 {l1}: {result}, {of_one}");
+                assert!(near(&result["objective"], &of_one["objective"], 1e-4), "l1 {l1}: {result}, {of_one}");
             }
         }
     }
+}
+
+#[test]
+fn a_path_that_follows_from_samples_begins_where_no_feature_has_a_weight() {
+    let place = Place::new();
+    for (names, how) in [(["a", "a", "b"], "--intercept"), (["a", "b", "c"], "--multinomial"), (["a", "b", "c"], "-q")]
+    {
+        let train = classes::samples(&place, &names.join(""), names, 300);
+        let (record, model) = (place.name("run.json"), place.name(&format!("model{}{how}", names.join(""))));
+        let args = ["blockpg", &train, "--l1", "path", "--holdout", "0.3", how, "-w", "1"];
+        done(&[&args[..], &["--json", &record, "--model", &model]].concat());
+        let result = json(&record)["result"].clone();
+        let path = result["path"].as_array().unwrap();
+        let of = |one: &Value| (one["l1"].as_f64().unwrap(), one["certificate"]["nonzeros"].as_u64().unwrap());
+        let (first, next, last) = (of(&path[0]), of(&path[2]), of(&path[19]));
+        assert!(path.len() == 20 && first.1 == 0 && next.1 > 0 && last.1 > next.1, "{result}");
+        assert!((last.0 / first.0 - 1e-3).abs() < 1e-5, "{result}");
+        assert_eq!(json(&record)["config"]["l1"].as_array().map(Vec::len), Some(20));
+        // An update goes on with the l1 of the model.
+        let chosen = &result["metrics"]["l1"];
+        done(&["update", &model, &train, "--json", &record, "-q"]);
+        assert_eq!(&json(&record)["config"]["l1"][0], chosen);
+        fails(&["blockpg", &train, "--l1", "path"], 2, &["--holdout 0.1"]);
+    }
+    fails(&["blockpg", &place.name("abc"), "--l1", "4,low"], 2, &["\"low\"", "the word path"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use megagrid_datasets::{Format, read_corpus, read_graph, read_ratings, read_ratings_with, read_samples};
+use megagrid_datasets::{Format, Label, read_corpus, read_graph, read_ratings, read_ratings_with, read_samples};
 
 use crate::Test;
 
@@ -128,7 +128,7 @@ fn many_classes_or_a_choice(data: &Path) {
     let classes = read_samples(&path, None, &[]).unwrap().labels;
     assert!(classes.classes.iter().cloned().eq((1..=20).map(|class| class.to_string())));
     assert!(classes.counts().iter().all(|count| (780..=800).contains(count)), "{:?}", classes.counts());
-    let read = read_samples(&path, None, &[1.0]).unwrap();
+    let read = read_samples(&path, None, &[Label::Number(1.0)]).unwrap();
     assert_eq!((read.labels.of.len(), read.data.edges.num_edges()), (15_935, 1_272_569));
     let positives = read.labels.counts()[1];
     assert!((780..=800).contains(&positives), "{positives}");

@@ -80,6 +80,11 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
         Err(no_start(Self::NAME))
     }
 
+    /// Returns the options with which an update of a model goes on: without what followed from the data that there were.
+    fn continued(options: Self::Options, _: &Self::Model, _: UpdatedOn) -> Self::Options {
+        options
+    }
+
     /// Returns what is tuned on data if nothing is said, as `--tune` takes it.
     fn tuned(_: &Self::Data, _: &Self::Options, _: &Settings) -> Vec<String> {
         Vec::new()

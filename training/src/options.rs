@@ -38,12 +38,6 @@ pub trait Options: Clone + Default + Serialize + DeserializeOwned + Send + Sync 
         0.0
     }
 
-    /// Returns the options with which an update of a model goes on: without what followed from the data that there were.
-    #[must_use]
-    fn continued(&self, _: UpdatedOn) -> Self {
-        self.clone()
-    }
-
     /// Returns why an option cannot be set beside the others, if so.
     fn refuses(&self, _name: &str) -> Option<&'static str> {
         None

@@ -106,6 +106,9 @@ impl<A: Algorithm> Job<A> {
     ) -> Result<Self, Error> {
         options.check()?;
         A::check_run(&data, &options, run, false)?;
+        if processes.is_first() && run.patience.is_some_and(|most| most > 0) && data.sizes().test_edges == 0 {
+            tracing::warn!("--patience ends nothing without data to test on, which --holdout or --test name");
+        }
         let (settings, run) = run.resolve(processes, A::PATIENCE)?;
         if let Some(directory) = &run.from {
             A::start_from(&mut data, &options, model::load(directory)?.0).map_err(|error| match error {
@@ -421,8 +424,8 @@ pub(crate) fn conclude<A: Algorithm>(
     engine.finish(&mut model)?;
     record.result.metrics.extend(model.metrics());
     record.result.path = model.path()?;
-    // The best iteration may be one after which it was not measured.
-    record.result.objective = record.result.objective.or_else(|| model.objective());
+    // The model may be of an iteration after which it was not measured, or of an l1 that was left behind.
+    record.result.objective = model.objective().or(record.result.objective);
     Ok(Some(model))
 }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::input::{Change, Changed, Source, is_same_file, parse_format};
 use crate::mf::HELD_OUT;
 use crate::model::{self, Manifest, whole_path};
-use crate::{Algorithm, Data, Error, Job, Options, Processes, RunOptions, Trained, UpdatedOn, join, json};
+use crate::{Algorithm, Data, Error, Job, Processes, RunOptions, Trained, UpdatedOn, join, json};
 
 /// What changed since a model was trained.
 #[derive(Clone, Debug, Default)]
@@ -55,8 +55,9 @@ pub fn read<A: Algorithm>(
     let is_of_all = changes.data.is_some() || changes.removed.is_some();
     let updated_on = A::updated_on(&model)?;
     let updated_on = if is_of_all { UpdatedOn::All } else { updated_on };
-    drop(model);
     let options: A::Options = options_of(directory, manifest.config.clone())?;
+    let continued = A::continued(options.clone(), &model, updated_on);
+    drop(model);
     let how: <A::Data as Data>::Options = options_of(directory, untested(&manifest.config))?;
     // How long an update takes is its own: the next one goes by what the model was trained with. One on what is new changes none
     // of the options that all other data were read and trained with.
@@ -76,7 +77,7 @@ pub fn read<A: Algorithm>(
     };
     let seed = manifest.option::<Option<u64>>("seed").unwrap_or(run.seed);
     let run = RunOptions { seed, from: Some(directory.to_owned()), patience: Some(0), ..run };
-    let mut job: Job<A> = Job::read((read, &how), change(options.continued(updated_on))?, &run, &Processes::default())?;
+    let mut job: Job<A> = Job::read((read, &how), change(continued)?, &run, &Processes::default())?;
     if updated_on == UpdatedOn::All && !all.has_others {
         A::forget_others(&mut job.data);
     }

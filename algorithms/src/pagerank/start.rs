@@ -16,8 +16,10 @@ pub struct State {
     pub residual: f64,
     /// Sum of the scores.
     pub mass: f64,
-    /// The smallest residual so far, and how many iterations it has been that for.
-    least: (f64, u32),
+    /// The smallest residual so far.
+    least: f64,
+    /// For how many iterations it has been that.
+    stalled: u32,
 }
 
 /// A residual that is smaller may be made of rounding: sums of a million links lose as much in single precision.
@@ -31,19 +33,21 @@ impl State {
     pub fn after(damping: Damping, [mass, dangling, change]: [f64; 3]) -> Self {
         let d = damping.get();
         let (restart, residual) = (((1.0 - d) * mass + d * dangling) as f32, change / mass);
-        Self { restart, residual, mass, least: (residual, 0) }
+        Self { restart, residual, mass, least: residual, stalled: 0 }
     }
 
     /// Remembers what the residuals were until the state before.
     pub(super) fn since(self, before: &Self) -> Self {
-        let (least, stalled) = before.least;
-        Self { least: if self.residual < least { self.least } else { (least, stalled + 1) }, ..self }
+        if self.residual < before.least {
+            return self;
+        }
+        Self { least: before.least, stalled: before.stalled + 1, ..self }
     }
 
     /// Tells whether single precision allows no smaller residual.
     #[must_use]
     pub fn is_at_rounding(&self) -> bool {
-        self.residual < OF_ROUNDING && self.least.1 >= MOST_STALLED
+        self.residual < OF_ROUNDING && self.stalled >= MOST_STALLED
     }
 }
 

@@ -1,5 +1,6 @@
 //! `megagrid blockpg`.
 
+use megagrid_datasets::Label;
 use megagrid_training::blockpg::{LinearOptions, Regression, SampleOptions};
 use megagrid_training::{Consistency, RunOptions};
 use serde_json::Value;
@@ -19,12 +20,12 @@ impl Trains for Regression {
     ];
     const EXAMPLES: &'static str = "Examples:
   megagrid blockpg clicks.libsvm --l1 1 --intercept --holdout 0.1 --model clicks
-  megagrid blockpg news20.gz --positive 1,2,3,4,5 --normalize --l1 10,1,0.1
+  megagrid blockpg news20.gz --positive 1,2,3,4,5 --normalize --l1 path --holdout 0.1
   megagrid blockpg news20.gz --normalize --l1 0 --l2 1 --class-weight balanced --model news
   megagrid blockpg news20.gz --multinomial --normalize --intercept --l1 0.5 --holdout 0.1 --model news
   megagrid blockpg reviews.csv --columns text=body,label=stars --lower-case --split punctuation --bigrams --normalize --model stars";
 
-    fn kept_positive(samples: &SampleOptions) -> anyhow::Result<Vec<f32>> {
+    fn kept_positive(samples: &SampleOptions) -> anyhow::Result<Vec<Label>> {
         refuse_words(&samples.words)?;
         Ok(samples.positive.clone())
     }

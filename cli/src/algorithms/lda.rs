@@ -1,5 +1,6 @@
 //! `megagrid lda`.
 
+use megagrid_datasets::Label;
 use megagrid_training::lda::{CorpusOptions, TopicModel, TopicModels};
 use megagrid_training::record::Record;
 
@@ -23,7 +24,7 @@ impl Trains for TopicModels {
   megagrid lda posts.txt --lower-case --split punctuation --stop-words english --min-documents 5
   megagrid lda reviews.csv --columns document=id,text=body --lower-case --split punctuation";
 
-    fn kept_positive(words: &CorpusOptions) -> anyhow::Result<Vec<f32>> {
+    fn kept_positive(words: &CorpusOptions) -> anyhow::Result<Vec<Label>> {
         refuse_words(&words.words)?;
         Ok(Vec::new())
     }

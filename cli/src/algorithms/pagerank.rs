@@ -1,5 +1,6 @@
 //! `megagrid pagerank`.
 
+use megagrid_datasets::Label;
 use megagrid_training::pagerank::{LinkOptions, Ranking};
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ impl Trains for Ranking {
   megagrid pagerank web-graph.txt.gz --restart pages-that-i-like.txt --model near
   megagrid pagerank web-graph.txt.gz --restart-sets interests.txt --model near-each";
 
-    fn kept_positive(links: &LinkOptions) -> anyhow::Result<Vec<f32>> {
+    fn kept_positive(links: &LinkOptions) -> anyhow::Result<Vec<Label>> {
         if links.weights {
             return Err(usage("--cache keeps links without their weights; leave out --cache or --weights"));
         }

@@ -317,7 +317,7 @@ impl Comparable for Regression {
     const GATHERS: bool = false;
 
     fn runs_on(args: &Args<Self>, _: System) -> Result<(), &'static str> {
-        if args.own.path().len() > 1 {
+        if args.own.l1.only().is_none() {
             return Err("it has no paths: give one --l1");
         }
         if args.common.run.consistency != Consistency::Bsp || args.own.delay.is_some() {
@@ -339,7 +339,8 @@ impl Comparable for Regression {
     }
 
     fn lay_out(job: Job<Self>) -> anyhow::Result<Laid> {
-        let Some(&config) = job.options.path().last() else { return Err(usage("no --l1")) };
+        let config = job.options.l1.only().map(|l1| job.options.config(l1));
+        let Some(config) = config else { return Err(usage("no --l1")) };
         let samples = job.data;
         if samples.num_models() > 1 {
             return Err(usage("baselines tell two classes apart; name the positive labels with --positive"));

@@ -25,7 +25,7 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         1.0 / planted.density,
         100.0 * planted.click_rate
     ))?;
-    let options = LinearOptions { l1: vec![10.0], iterations: 500, ..LinearOptions::default() };
+    let options = LinearOptions { l1: vec![10.0].into(), iterations: 500, ..LinearOptions::default() };
     let data = Samples::new(made.samples.in_degree_order(), None, true, Some((HOLDOUT, common.run.seed)))?;
     let show = |record: &Record, model: &Linear| Ok(compared(record, model, &made.truth));
     let origin = serde_json::json!({ "holdout": HOLDOUT, "intercept": true });

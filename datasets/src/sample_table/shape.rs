@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::json_lines::entries;
-use crate::labels::KNOWN;
+use crate::labels::{KNOWN, Label};
 use crate::roles::{Place, listed};
 use crate::text::{Separator, Text, paired};
 use crate::texts::names::known as known_text;
@@ -13,7 +13,7 @@ use crate::{Role, Roles, Tokenizer};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Labelled<'p> {
     /// Those that count as 1, all others -1; none: each is a class.
-    As(&'p [f32]),
+    As(&'p [Label]),
     /// They are not looked at, and may be missing.
     No,
     /// They are names of documents, where a column is named for these.

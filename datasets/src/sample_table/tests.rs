@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::Roles;
 use crate::Split;
+use crate::{Label, Roles};
 
 const WORDS: Tokenizer = Tokenizer { lower_case: true, split: Split::Punctuation, bigrams: false };
 
@@ -49,7 +49,7 @@ fn words_of_a_column_are_features_in_any_syntax() {
         let read = read_as(text, format, roles, Labelled::As(&[])).unwrap();
         assert_eq!(shown(&read), expected, "{text}");
     }
-    let signs = read_as(csv, Format::Table, "text=body,label=stars", Labelled::As(&[4.0])).unwrap();
+    let signs = read_as(csv, Format::Table, "text=body,label=stars", Labelled::As(&[Label::Number(4.0)])).unwrap();
     assert_eq!(shown(&signs).iter().map(|(label, _)| &label[..]).collect::<Vec<_>>(), ["1", "-1", "1"]);
     let unknown = read_as("body\ngood a\n", Format::Table, "text=body,label=stars", Labelled::No).unwrap();
     assert_eq!(shown(&unknown), [sample("", &[("good", 1.0), ("a", 1.0)])]);

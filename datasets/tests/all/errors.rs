@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use megagrid_datasets::{
-    Dictionary, Error, Format, parse_corpus, parse_graph, parse_ratings, parse_samples, read_corpus, read_graph,
+    Dictionary, Error, Format, Label, parse_corpus, parse_graph, parse_ratings, parse_samples, read_corpus, read_graph,
 };
 use proptest::prelude::*;
 
@@ -212,7 +212,7 @@ proptest! {
         for format in [Format::Libsvm, Format::Table, Format::JsonLines] {
             let _ = parse_samples(&bytes, format, &[]);
         }
-        let _ = parse_samples(&[b"label,\"x\"\n", &bytes[..]].concat(), Format::Table, &[1.0]);
+        let _ = parse_samples(&[b"label,\"x\"\n", &bytes[..]].concat(), Format::Table, &[Label::Number(1.0)]);
         for format in [Format::BagOfWords, Format::LdaC, Format::Text] {
             let _ = parse_corpus(&bytes, format, None);
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use megagrid_datasets::{Dataset, Dictionary, Edges, Labels, MOST_HASH_BITS, Readers, add_up};
+use megagrid_datasets::{Dataset, Dictionary, Edges, Label, Labels, MOST_HASH_BITS, Readers, add_up};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side, SplitMix};
 use serde::{Deserialize, Serialize};
 
@@ -25,9 +25,9 @@ const MOST: f32 = 1e16;
 /// What is made of samples.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct SampleOptions {
-    /// Labels that become 1, all others -1 [default: each label is a class].
+    /// Labels, numbers or words, that become 1, all others -1 [default: each label is a class].
     #[arg(long, value_name = "LABELS", value_delimiter = ',', allow_negative_numbers = true)]
-    pub positive: Vec<f32>,
+    pub positive: Vec<Label>,
     /// Scale the values of each sample to unit length.
     #[arg(long)]
     pub normalize: bool,
@@ -84,7 +84,7 @@ pub struct Samples {
     /// Whether values were scaled to unit length, and which labels became 1: what a model has to know.
     pub normalize: bool,
     /// See `normalize`.
-    pub positive: Vec<f32>,
+    pub positive: Vec<Label>,
     /// Bits of the hashes that features are called by, and how words of texts were found: what a model has to know as well.
     pub hash_bits: Option<u32>,
     /// See `hash_bits`.

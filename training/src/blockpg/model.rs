@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use megagrid_algorithms::blockpg::{Calibration, Certificate, Quality, likeliest, log_chances, log_softmax};
 use megagrid_datasets::output::{Column, read_table, write_table};
-use megagrid_datasets::{Dictionary, Samples, hashed_name};
+use megagrid_datasets::{Dictionary, Label, Samples, hashed_name};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::data::{num_models, prepared};
@@ -21,6 +21,7 @@ use crate::words::WordOptions;
 
 const WEIGHTS: &str = "weights.parquet";
 const WEIGHT: &str = "weight";
+const L1: &str = "l1";
 
 /// Weights of features, with their names: of two classes one model, whose scores are above 0 for the second; of more a model for each
 /// class, which tells it from the rest, or all together do.
@@ -39,7 +40,7 @@ pub struct Linear {
     /// Whether samples are scaled to unit length.
     pub normalize: bool,
     /// Labels that count as 1.
-    pub positive: Vec<f32>,
+    pub positive: Vec<Label>,
     /// Bits of the hashes that features are called by.
     pub hash_bits: Option<u32>,
     /// How words of texts are found.
@@ -49,6 +50,8 @@ pub struct Linear {
     pub calibration: Vec<Calibration>,
     /// What is known of the model.
     pub(super) certificate: Option<Certificate>,
+    /// Which l1 of several it is of.
+    pub(super) l1: Option<f64>,
     /// What is known of the model of each l1, in their order; nothing of a model that was read.
     pub path: Vec<OfPenalty>,
     pub(super) has_converged: bool,
@@ -88,6 +91,7 @@ impl Linear {
             words,
             calibration,
             certificate,
+            l1: None,
             path,
             has_converged,
         })
@@ -325,7 +329,8 @@ impl Model for Linear {
         let model = Self::new(features, classes, weights, intercepts);
         let model = model.map_err(|error| Error::invalid(&path, format!("{error}; {DAMAGED}")))?;
         let calibration = manifest.calibration.clone();
-        Ok(Self { is_multinomial, normalize, positive, hash_bits, words, calibration, ..model })
+        let l1 = manifest.metrics.get(L1).and_then(serde_json::Value::as_f64);
+        Ok(Self { is_multinomial, normalize, positive, hash_bits, words, calibration, l1, ..model })
     }
 
     fn answer(&self, question: &Predict) -> Result<Vec<Prediction>, Error> {
@@ -351,7 +356,12 @@ impl Model for Linear {
             ("gap", gap),
             ("kkt_violation", violation),
         ];
-        found.map(|(name, value)| (name.into(), value)).into()
+        let mut metrics = Metrics::from(found.map(|(name, value)| (name.into(), value)));
+        if let Some(l1) = self.l1.filter(|_| self.path.len() > 1) {
+            metrics.insert(L1.into(), l1);
+            self.path.iter().filter(|one| one.l1 == l1).for_each(|one| metrics.extend(one.tested.clone()));
+        }
+        metrics
     }
 
     fn path(&self) -> Result<Vec<serde_json::Value>, Error> {
@@ -367,7 +377,7 @@ impl Model for Linear {
     }
 
     fn findings(&self) -> String {
-        let mut text = path::findings(&self.path);
+        let mut text = path::findings(&self.path, self.l1);
         for (model, Calibration { slope, offset }) in self.calibration.iter().enumerate() {
             let class = self.class(model);
             text.push_str(&format!("  calibrated for class {class}: {slope:.6} · score + {offset:.6}\n"));

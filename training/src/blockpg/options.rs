@@ -4,16 +4,18 @@ use megagrid_algorithms::blockpg::{Config, Parabola};
 use megagrid_engine::Settings;
 use serde::{Deserialize, Serialize};
 
+use super::penalties::Penalties;
 use crate::options::{by_default, check_tolerance, without_free};
-use crate::{Error, Options, UpdatedOn};
+use crate::{Error, Options};
 
 /// Options of sparse logistic regression.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct LinearOptions {
-    /// Weight of |w|₁. Several: a path, the largest first, each begun from the one before; the last is the model. With --l2 it may be 0
-    /// (ridge).
-    #[arg(long, default_value = "1", value_name = "X", value_delimiter = ',', allow_negative_numbers = true)]
-    pub l1: Vec<f64>,
+    /// Weight of |w|₁. Several, as 4,2,1: a path, the largest first, each begun from the one before. The model is the last or, with samples to
+    /// test on, the one that does best on them. `path`: twenty that follow from the samples, with --holdout or --test. With --l2 it may be
+    /// 0 (ridge).
+    #[arg(long, default_value = "1", value_name = "X", allow_negative_numbers = true)]
+    pub l1: Penalties,
     /// Weight of |w|²/2, in addition (an elastic net).
     #[arg(long, default_value_t = 0.0, value_name = "X", allow_negative_numbers = true)]
     pub l2: f64,
@@ -62,13 +64,15 @@ const NEAR_BYTES: usize = 6 << 20;
 const BLOCK_VALUES: u64 = 1 << 16;
 
 impl LinearOptions {
-    /// Returns the parameters for each l1, the largest first; an l1 that is given twice counts once.
+    /// Returns the parameters for each l1 that is given, the largest first.
+    pub(super) fn path(&self) -> Vec<Config> {
+        self.l1.given().into_iter().map(|l1| self.config(l1)).collect()
+    }
+
+    /// Returns the parameters for an l1.
     #[must_use]
-    pub fn path(&self) -> Vec<Config> {
-        let mut path = self.l1.clone();
-        path.sort_by(|a, b| b.total_cmp(a));
-        path.dedup();
-        path.into_iter().map(|l1| Config { l1, l2: self.l2 }).collect()
+    pub fn config(&self, l1: f64) -> Config {
+        Config { l1, l2: self.l2 }
     }
 
     /// Tells whether features step in blocks whatever the data: these, or a delay of theirs, are asked for, or processes are several.
@@ -103,14 +107,9 @@ impl LinearOptions {
 impl Options for LinearOptions {
     const FREE: &'static [&'static str] = &["iterations", "tolerance", "batch", "blocks", "delay"];
 
-    /// A model is that of the smallest l1.
-    fn continued(&self, _: UpdatedOn) -> Self {
-        Self { l1: self.path().last().map(|config| config.l1).into_iter().collect(), ..self.clone() }
-    }
-
     fn check(&self) -> Result<(), Error> {
         check_tolerance(self.tolerance)?;
-        if self.l1.is_empty() {
+        if self.l1 == Penalties::Given(Vec::new()) {
             return Err(Error::option("there is no l1; expected 0 or a number above"));
         }
         Ok(self.path().iter().try_for_each(Config::check)?)
@@ -134,17 +133,5 @@ impl Options for LinearOptions {
 
     fn replaces(name: &str) -> Option<&'static str> {
         (name == "blocks").then_some("batch")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_goes_from_the_largest_penalty_to_the_smallest_and_an_update_goes_on_with_that() {
-        let options = LinearOptions { l1: vec![1.0, 0.5, 2.0, 1.0, 0.5], ..LinearOptions::default() };
-        assert_eq!(options.path().iter().map(|config| config.l1).collect::<Vec<_>>(), [2.0, 1.0, 0.5]);
-        assert_eq!(options.continued(UpdatedOn::All).l1, [0.5]);
     }
 }

@@ -1,12 +1,18 @@
-//! What is known of the models of a path of penalties.
+//! The models of a path of penalties: what is known of each, and which one is the model.
 
 use megagrid_algorithms::blockpg::Certificate;
 use serde::{Deserialize, Serialize};
 
+use super::data::Samples;
+use super::model::Linear;
+use super::weights::model_of;
+use crate::Error;
 use crate::record::Metrics;
 
 /// What tells how well the class that is being fitted is told from the rest, where there are more than two.
 pub(super) const CLASS_TESTED_BY: &str = "test_class_log_loss";
+/// What tells how well all classes are told apart.
+pub(super) const TESTED_BY: &str = "test_log_loss";
 
 /// What is known of the model of an l1; where each class is told from the rest, of the models of all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,6 +21,8 @@ pub struct OfPenalty {
     pub l1: f64,
     /// How near the optimum the model is.
     pub certificate: Certificate,
+    /// Whether that is as near as was asked for.
+    pub has_converged: bool,
     /// Iterations at this l1.
     pub iterations: u64,
     /// What was measured on samples to test on, where there are some and penalties are several.
@@ -24,7 +32,7 @@ pub struct OfPenalty {
 impl OfPenalty {
     /// Returns the log loss on samples to test on: of a class against the rest, mean over classes, where each is told from the rest.
     fn loss(&self) -> Option<f64> {
-        ["test_log_loss", CLASS_TESTED_BY].iter().find_map(|&name| self.tested.get(name)).copied()
+        [CLASS_TESTED_BY, TESTED_BY].iter().find_map(|&name| self.tested.get(name)).copied()
     }
 
     /// Says it in a line; `is_one` of several.
@@ -41,29 +49,95 @@ impl OfPenalty {
         }
         text + "\n"
     }
-}
 
-/// Adds what is known of a model to what is known of others with the same l1.
-pub(super) fn note(path: &mut Vec<OfPenalty>, one: OfPenalty) {
-    let Some(all) = path.iter_mut().find(|all| all.l1 == one.l1) else { return path.push(one) };
-    all.certificate.join(&one.certificate);
-    all.iterations += one.iterations;
-    for (name, value) in one.tested {
-        *all.tested.entry(name).or_insert(0.0) += value;
+    /// Adds what is known of another class's model.
+    fn join(&mut self, other: Self) {
+        self.certificate.join(&other.certificate);
+        self.has_converged &= other.has_converged;
+        self.iterations += other.iterations;
+        for (name, value) in other.tested {
+            *self.tested.entry(name).or_insert(0.0) += value;
+        }
     }
 }
 
-/// Says in a line each what is known, and of several with samples to test on which was the best.
-pub(super) fn findings(path: &[OfPenalty]) -> String {
+/// The models of a path that have been fitted.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Fits {
+    /// What is known of them, in the order of the path.
+    known: Vec<OfPenalty>,
+    /// Their weights, `[penalty][model]`, where samples to test on choose between them.
+    weights: Vec<Vec<Sparse>>,
+}
+
+/// Weights that are not zero, with their features.
+type Sparse = Vec<(u32, f64)>;
+
+fn sparse(weights: &[f64]) -> Sparse {
+    weights.iter().enumerate().filter(|(_, w)| **w != 0.0).map(|(feature, &w)| (feature as u32, w)).collect()
+}
+
+fn dense(weights: &Sparse, features: usize) -> Vec<f64> {
+    let mut all = vec![0.0; features];
+    weights.iter().for_each(|&(feature, w)| all[feature as usize] = w);
+    all
+}
+
+impl Fits {
+    /// Takes what is known of a model, or of one of several classes, and its weights, `[models][features]`.
+    pub(super) fn note<'w>(&mut self, one: OfPenalty, weights: impl IntoIterator<Item = &'w [f64]>) {
+        let at = self.known.iter().position(|known| known.l1 == one.l1).unwrap_or(self.known.len());
+        let is_tested = one.loss().is_some();
+        match self.known.get_mut(at) {
+            Some(known) => known.join(one),
+            None => {
+                self.known.push(one);
+                self.weights.push(Vec::new());
+            }
+        }
+        if is_tested {
+            self.weights[at].extend(weights.into_iter().map(sparse));
+        }
+    }
+
+    /// Returns the l1 whose models did best on samples to test on, if there are some and all `models` are fitted; of equal ones the largest.
+    fn best(&self, models: usize) -> Option<usize> {
+        let tested = self.known.iter().zip(&self.weights).enumerate();
+        let tested = tested.filter(|(_, (_, weights))| weights.len() == models);
+        let losses = tested.filter_map(|(at, (known, _))| Some((at, known.loss()?)));
+        losses.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(at, _)| at)
+    }
+
+    /// Has a model, that of the last l1, know of the path, and be the one that did best on samples to test on if there are some.
+    pub(super) fn settle(mut self, samples: &Samples, model: &mut Linear) -> Result<(), Error> {
+        let chosen = self.best(samples.num_models());
+        if let Some((at, test)) = chosen.zip(samples.test.as_ref()) {
+            let features = samples.features.len() + usize::from(samples.intercept.is_some());
+            let weights: Vec<_> = self.weights[at].iter().map(|one| dense(one, features)).collect();
+            let is_multinomial = model.is_multinomial;
+            *model = Linear { is_multinomial, ..model_of(samples, weights.iter().map(|one| &one[..]))? };
+            self.known[at].tested.extend(model.tested(test)?);
+        }
+        if let Some(known) = chosen.or(self.known.len().checked_sub(1)).map(|at| &self.known[at]) {
+            model.certificate = Some(known.certificate);
+            model.has_converged = known.has_converged;
+            model.l1 = Some(known.l1);
+        }
+        model.path = self.known;
+        Ok(())
+    }
+}
+
+/// Says in a line each what is known, and of several with samples to test on which is the model.
+pub(super) fn findings(path: &[OfPenalty], l1: Option<f64>) -> String {
     let mut text: String = path.iter().map(|one| one.finding(path.len() > 1)).collect();
-    let tested = path.iter().filter_map(|one| Some((one.l1, one.loss()?)));
-    let best = tested.min_by(|(_, a), (_, b)| a.total_cmp(b)).filter(|_| path.len() > 1);
-    if let Some((l1, loss)) = best {
-        let end = match path.last() {
-            Some(last) if last.l1 == l1 => "that of the model",
-            _ => "leave out smaller ones to have its model",
-        };
-        text.push_str(&format!("  l1 {l1} was the best on test data, with a log loss of {loss:.6}: {end}\n"));
+    let chosen = path.iter().position(|one| path.len() > 1 && Some(one.l1) == l1);
+    if let Some((at, loss)) = chosen.and_then(|at| Some((at, path[at].loss()?))) {
+        let end = if at + 1 == path.len() { "; a smaller l1 may be better" } else { "" };
+        text.push_str(&format!(
+            "  the model is that of l1 {}, the best on test data, with a log loss of {loss:.6}{end}\n",
+            path[at].l1
+        ));
     }
     text
 }
@@ -74,33 +148,42 @@ mod tests {
 
     fn one(l1: f64, name: &'static str, loss: f64) -> OfPenalty {
         let tested = Metrics::from([(name.into(), loss)]);
-        OfPenalty { l1, certificate: Certificate { nonzeros: 2, ..Certificate::default() }, iterations: 3, tested }
+        let certificate = Certificate { nonzeros: 2, ..Certificate::default() };
+        OfPenalty { l1, certificate, has_converged: true, iterations: 3, tested }
+    }
+
+    fn fits(of: impl IntoIterator<Item = OfPenalty>) -> Fits {
+        let mut fits = Fits::default();
+        of.into_iter().for_each(|one| fits.note(one, [&[0.0, 1.0][..]]));
+        fits
     }
 
     #[test]
     fn the_best_of_a_path_is_that_of_the_least_loss_on_test_data() {
-        let mut path = vec![one(4.0, "test_log_loss", 0.5), one(2.0, "test_log_loss", 0.25)];
-        let text = findings(&path);
+        let of = |l1, loss| one(l1, "test_log_loss", loss);
+        let path = fits([of(4.0, 0.5), of(2.0, 0.25)]);
+        assert_eq!(path.best(1), Some(1));
+        let text = findings(&path.known, Some(2.0));
         assert!(text.contains("2 weights") && text.contains("3 iterations, test_log_loss 0.500000"), "{text}");
-        assert!(
-            text.ends_with("l1 2 was the best on test data, with a log loss of 0.250000: that of the model\n"),
-            "{text}"
-        );
-        path.push(one(1.0, "test_log_loss", 0.3));
-        assert!(findings(&path).ends_with("leave out smaller ones to have its model\n"));
-        assert_eq!(findings(&path[..1]).lines().count(), 1);
+        assert!(text.contains("that of l1 2, the best on test data, with a log loss of 0.250000; a smaller"), "{text}");
+        let path = fits([of(4.0, 0.5), of(2.0, 0.25), of(1.0, 0.25)]);
+        assert_eq!(path.best(1), Some(1));
+        assert!(findings(&path.known, Some(2.0)).ends_with("0.250000\n"));
+        assert_eq!(findings(&path.known[..1], Some(4.0)).lines().count(), 1);
     }
 
     #[test]
-    fn what_classes_have_apart_is_added_up() {
-        let mut path = Vec::new();
-        [one(4.0, CLASS_TESTED_BY, 0.25), one(2.0, CLASS_TESTED_BY, 0.2), one(4.0, CLASS_TESTED_BY, 0.5)]
-            .into_iter()
-            .for_each(|one| note(&mut path, one));
-        assert_eq!(
-            path.iter().map(|one| (one.iterations, one.loss())).collect::<Vec<_>>(),
-            [(6, Some(0.75)), (3, Some(0.2))]
-        );
-        assert_eq!(path[0].certificate.nonzeros, 4);
+    fn what_classes_have_apart_is_added_up_and_compared_where_all_are_fitted() {
+        let of = |l1, loss| one(l1, CLASS_TESTED_BY, loss);
+        let path = fits([of(4.0, 0.25), of(2.0, 0.2), of(4.0, 0.5)]);
+        let found = path.known.iter().map(|one| (one.iterations, one.loss())).collect::<Vec<_>>();
+        assert_eq!(found, [(6, Some(0.75)), (3, Some(0.2))]);
+        assert_eq!((path.known[0].certificate.nonzeros, path.best(2)), (4, Some(0)));
+    }
+
+    #[test]
+    fn weights_are_those_that_were_kept() {
+        assert_eq!(sparse(&[0.0, 2.0, 0.0]), [(1, 2.0)]);
+        assert_eq!(dense(&sparse(&[0.0, 2.0, 0.0]), 3), [0.0, 2.0, 0.0]);
     }
 }

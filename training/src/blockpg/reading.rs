@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{Format, Layout, Readers, Samples, add_up, read_samples_with, read_text};
+use megagrid_datasets::{Format, Label, Layout, Readers, Samples, add_up, read_samples_with, read_text};
 
 use crate::Error;
 use crate::input::{Changing, Source};
@@ -15,14 +15,14 @@ use crate::words::WordOptions;
 ///
 /// # Errors
 /// Samples that cannot be read, or have no labels.
-pub fn read(source: &mut Source, positive: &[f32], words: WordOptions) -> Result<Samples, Error> {
+pub fn read(source: &mut Source, positive: &[Label], words: WordOptions) -> Result<Samples, Error> {
     read_with(source, positive, words, None)
 }
 
 /// Reads samples, and says in the source what format they have. Values of a feature that a sample has several times are one, their sum.
 pub(super) fn read_with(
     source: &mut Source,
-    positive: &[f32],
+    positive: &[Label],
     words: WordOptions,
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Samples, Error> {
@@ -52,7 +52,7 @@ pub(super) fn find(source: &mut Source) -> Result<(), Error> {
 
 fn read_as_written(
     source: &mut Source,
-    positive: &[f32],
+    positive: &[Label],
     words: WordOptions,
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Samples, Error> {

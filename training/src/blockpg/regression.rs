@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use megagrid_datasets::Labels;
 use megagrid_engine::Settings;
 use megagrid_partition::{EdgeSource, Side};
 
@@ -10,6 +9,8 @@ use super::data::Samples;
 use super::model::Linear;
 use super::newton::{self, NewtonSolver};
 use super::options::LinearOptions;
+use super::path::TESTED_BY;
+use super::penalties::Penalties;
 use super::spreads;
 use super::steps::StepSolver;
 use super::trainer::Fitter;
@@ -26,7 +27,7 @@ pub struct Regression;
 impl Algorithm for Regression {
     const NAME: &'static str = "blockpg";
     const ADVICE: &'static str = "scale the values, with --normalize say";
-    const TESTED_BY: Option<&'static str> = Some("test_log_loss");
+    const TESTED_BY: Option<&'static str> = Some(TESTED_BY);
     /// l1 says how closely a model is fitted, and a certificate that it is: nothing is stopped early unless that is asked for.
     const PATIENCE: u64 = 0;
     const KNOBS: &'static [Knob] = &[
@@ -52,6 +53,12 @@ impl Algorithm for Regression {
         Ok(UpdatedOn::All)
     }
 
+    /// A model is of one l1 of a path.
+    fn continued(options: LinearOptions, model: &Linear, _: UpdatedOn) -> LinearOptions {
+        let l1 = model.l1.or(options.l1.given().last().copied());
+        LinearOptions { l1: Penalties::Given(l1.into_iter().collect()), ..options }
+    }
+
     /// Blocks around their default; workers, if there are several, where there are no blocks unless they are asked for.
     fn tuned(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Vec<String> {
         let [number, features] = [Side::Left, Side::Right].map(|side| samples.values.num_vertices(side));
@@ -72,6 +79,16 @@ impl Algorithm for Regression {
     /// Of several models one is in the engine, and only the last iterations have all.
     fn check_run(samples: &Samples, options: &LinearOptions, run: &RunOptions, is_tuned: bool) -> Result<(), Error> {
         samples.check_calibration()?;
+        if matches!(options.l1, Penalties::Path(_)) && samples.test.is_none() {
+            return Err(Error::option(
+                "--l1 path chooses by samples to test on: keep a part of them with --holdout 0.1, or name others with --test",
+            ));
+        }
+        if options.l1.only().is_none() && run.patience.is_some_and(|patience| patience > 0) {
+            return Err(Error::option(
+                "--patience ends a training at one l1, and of a path the best l1 is the model; leave out --patience, or give one --l1",
+            ));
+        }
         if !is_tuned {
             spreads::warn(samples)?;
         }
@@ -86,15 +103,8 @@ impl Algorithm for Regression {
         }
         let classes = samples.labels.classes.len();
         if classes > 2 && is_tuned {
-            let are_numbers = samples.labels.classes.iter().all(|class| Labels::number(class).is_some());
-            let one = match are_numbers {
-                true => "which --positive names",
-                false => {
-                    "in a copy of the samples with its label as 1 and any other as 0, since --positive names numbers only"
-                }
-            };
             return Err(Error::option(format!(
-                "tune tries settings on one model, and {classes} classes are fitted in turn; tune one class, {one}, \
+                "tune tries settings on one model, and {classes} classes are fitted in turn; tune one class, which --positive names, \
                  and train all with the settings that it found: they change how long a fit takes, not what comes of it"
             )));
         }
@@ -108,7 +118,7 @@ impl Algorithm for Regression {
     }
 
     fn check_tuned(options: &LinearOptions) -> Result<(), Error> {
-        if options.path().len() == 1 {
+        if options.l1.only().is_some() {
             return Ok(());
         }
         Err(Error::option("tuning takes one l1; find the settings first, and train the path with those that are found"))
@@ -121,6 +131,8 @@ fn by_size(
     options: LinearOptions,
     settings: Settings,
 ) -> Result<Box<dyn Form<Regression>>, Error> {
+    let l1 = options.l1.resolved(&samples, options.multinomial)?;
+    let options = LinearOptions { l1, ..options };
     let is_newton = is_newton(&samples, &options, &settings)?;
     let make: MakeForm<Regression> = match (options.multinomial && samples.num_models() > 1, is_newton) {
         (false, false) => form::<Fitter<Regression, StepSolver>>,
@@ -132,5 +144,6 @@ fn by_size(
 }
 
 fn is_newton(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<bool, Error> {
-    Ok(!options.has_blocks(settings) && newton::suits(samples, &options.path()[0])?)
+    let Some(config) = options.path().first().copied() else { return Ok(false) };
+    Ok(!options.has_blocks(settings) && newton::suits(samples, &config)?)
 }

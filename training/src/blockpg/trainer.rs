@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::data::Samples;
 use super::model::{self, Linear, by_sample, quality};
 use super::options::LinearOptions;
-use super::path::{self, CLASS_TESTED_BY, OfPenalty};
+use super::path::{CLASS_TESTED_BY, Fits, OfPenalty};
 use super::solver::{Begin, Solver};
 use super::unseen::Unseen;
 use super::weights::{all_weights, model_of};
@@ -44,9 +44,10 @@ pub(super) struct Fitter<A, S> {
     at_zero: f64,
     /// Relative duality gap that ends a leg.
     tolerance: f64,
-    /// What is known of the models of the legs that have ended.
-    ended: Vec<OfPenalty>,
-    /// Iterations of the leg that is on, when it was measured last.
+    /// The models of the legs that have ended.
+    ended: Fits,
+    /// Where on the path the leg is that is on, and its iterations, when it was measured last.
+    penalty: usize,
     iterations: u64,
     /// What is known of the model after an iteration.
     certified: Option<(u64, Certificate)>,
@@ -79,7 +80,8 @@ where
             tested: Vec::new(),
             at_zero: samples.total_weight() * std::f64::consts::LN_2,
             tolerance: options.tolerance,
-            ended: Vec::new(),
+            ended: Fits::default(),
+            penalty: 0,
             iterations: 0,
             certified: None,
         })
@@ -119,7 +121,7 @@ where
     fn measure(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<Option<Measured>, Error> {
         engine.collect()?;
         self.certified = None;
-        self.iterations = engine.iterations() - S::progress(engine).begun;
+        (self.penalty, self.iterations) = (self.at(engine), engine.iterations() - S::progress(engine).begun);
         if engine.plan().processes.this > 0 {
             return Ok(None);
         }
@@ -200,7 +202,8 @@ where
             };
             let iterations = engine.iterations() - S::progress(engine).begun;
             let tested = self.tested_on_path(samples, self.fitted.len(), &weights)?;
-            path::note(&mut self.ended, OfPenalty { l1: config.l1, certificate, iterations, tested });
+            let known = self.known((&config, iterations), certificate, tested);
+            self.ended.note(known, [&weights[..]]);
         }
         if let Some(config) = self.path.get(at + 1) {
             S::turn_to(config, engine);
@@ -228,7 +231,7 @@ where
             // Checkpoints of before have none, and are of one model.
             return Ok(());
         }
-        let (fitted, ended): (Vec<Fitted>, _) = bincode::options().deserialize(notes).map_err(|_| unknown())?;
+        let (fitted, ended): (Vec<Fitted>, Fits) = bincode::options().deserialize(notes).map_err(|_| unknown())?;
         let features = samples.values.num_vertices(Side::Right);
         if fitted.len() >= samples.num_models() || fitted.iter().any(|model| model.weights.len() != features) {
             return Err(unknown());
@@ -254,29 +257,27 @@ where
     }
 
     fn finish(&self, samples: &Samples, model: &mut Linear) -> Result<(), Error> {
-        let Some(config) = self.path.last() else { return Ok(()) };
+        let config = &self.path[self.penalty];
         // One that was read has only the features with a weight that is not zero.
         let all = all_weights(model, samples)?;
         model.weights = all.iter().flat_map(|weights| &weights[..samples.features.len()]).copied().collect();
         model.features = Arc::clone(&samples.features);
         let known = self.fitted.iter().map(|model| Some(model.certificate)).chain([model.certificate]);
         let known = known.chain(std::iter::repeat(None));
-        model.path = self.ended.clone();
-        model.has_converged = true;
+        let mut fits = self.ended.clone();
         for (at, (weights, known)) in all.iter().zip(known).enumerate() {
             let labels = samples.signs(at);
             let certificate = match known {
                 Some(certificate) => certificate,
                 None => Certificate::new(&fit(samples, &labels, weights), config).map_err(reading)?,
             };
-            model.has_converged &= self.tolerance == 0.0 || certificate.is_within(self.tolerance, config);
             if at >= self.fitted.len() {
                 let tested = self.tested_on_path(samples, at, weights)?;
                 let iterations = if at == self.fitted.len() { self.iterations } else { 0 };
-                path::note(&mut model.path, OfPenalty { l1: config.l1, certificate, iterations, tested });
+                fits.note(self.known((config, iterations), certificate, tested), [&weights[..]]);
             }
         }
-        model.certificate = model.path.last().map(|last| last.certificate);
+        fits.settle(samples, model)?;
         model.calibrate(samples.calibration(model)?);
         Ok(())
     }
@@ -290,6 +291,11 @@ impl<A, S: Solver> Fitter<A, S> {
 
     fn config(&self, engine: &Engine<S::Program>) -> &Config {
         &self.path[self.at(engine)]
+    }
+
+    fn known(&self, (config, iterations): (&Config, u64), certificate: Certificate, tested: Metrics) -> OfPenalty {
+        let has_converged = self.tolerance == 0.0 || certificate.is_within(self.tolerance, config);
+        OfPenalty { l1: config.l1, certificate, has_converged, iterations, tested }
     }
 
     /// Begins to fit the next model, on the same grid.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::data::Samples;
 use super::model::Linear;
 use super::options::LinearOptions;
-use super::path::OfPenalty;
+use super::path::{Fits, OfPenalty};
 use super::solver::{Begin, Solver};
 use super::weights::{all_weights, model_of};
 use crate::Error;
@@ -79,8 +79,8 @@ struct Place {
     objective: f64,
     /// By how much the last few rounds changed them, the latest first.
     rounds: Vec<OfClasses>,
-    /// What is known of the models of the legs that have ended.
-    ended: Vec<OfPenalty>,
+    /// The models of the legs that have ended.
+    ended: Fits,
 }
 
 impl<A, S: Solver> Trainer for Turns<A, S>
@@ -107,7 +107,7 @@ where
             objective: f64::INFINITY,
             weights,
             rounds: Vec::new(),
-            ended: Vec::new(),
+            ended: Fits::default(),
         };
         let mut turns = Self {
             of: PhantomData,
@@ -213,7 +213,7 @@ where
         };
         let (done, first) = (engine.iterations(), self.at.weights.clone());
         let known = self.known(samples, &first, certificate, done)?;
-        self.at.ended.push(known);
+        self.at.ended.note(known, first.iter().map(|weights| &weights[..]));
         self.at = Place { penalty: self.at.penalty + 1, begun: done, since: done, class: 0, first, ..self.at.clone() };
         (self.at.objective, self.certificate) = (f64::INFINITY, None);
         self.at.rounds.clear();
@@ -251,20 +251,18 @@ where
     }
 
     fn finish(&self, samples: &Samples, model: &mut Linear) -> Result<(), Error> {
-        let Some(config) = self.path.last() else { return Ok(()) };
         let weights = all_weights(model, samples)?;
         let certificate = match model.certificate {
             Some(certificate) => certificate,
             None => {
                 let scores = scores_of_classes(&samples.values, &weights).map_err(reading)?;
-                Certificate::of_classes(&fit(samples, &weights, &scores), config).map_err(reading)?
+                Certificate::of_classes(&fit(samples, &weights, &scores), self.config()).map_err(reading)?
             }
         };
-        model.certificate = Some(certificate);
-        model.has_converged = self.tolerance == 0.0 || certificate.is_within(self.tolerance, config);
-        model.path = self.at.ended.clone();
-        model.path.push(self.known(samples, &weights, certificate, self.done)?);
-        Ok(())
+        let mut fits = self.at.ended.clone();
+        let known = self.known(samples, &weights, certificate, self.done)?;
+        fits.note(known, weights.iter().map(|weights| &weights[..]));
+        fits.settle(samples, model)
     }
 }
 
@@ -285,7 +283,9 @@ impl<A, S: Solver> Turns<A, S> {
             Some(test) => linear(samples, weights)?.tested(test)?,
             None => Metrics::new(),
         };
-        Ok(OfPenalty { l1: self.config().l1, certificate, iterations: done.saturating_sub(self.at.begun), tested })
+        let has_converged = self.tolerance == 0.0 || certificate.is_within(self.tolerance, self.config());
+        let (l1, iterations) = (self.config().l1, done.saturating_sub(self.at.begun));
+        Ok(OfPenalty { l1, certificate, has_converged, iterations, tested })
     }
 
     /// Tells whether an engine has iterated in this turn; else it may know nothing of the loss.

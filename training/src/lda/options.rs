@@ -7,7 +7,7 @@ use megagrid_algorithms::lda::{self, Config, DEFAULT_CLOCKS, Prior};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::options::{by_default, check_tolerance, check_work_per_clock, passes_per_clock};
-use crate::{Error, Options, UpdatedOn};
+use crate::{Error, Options};
 
 /// How topics are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -161,6 +161,12 @@ impl Default for TopicOptions {
 }
 
 impl TopicOptions {
+    /// Returns the options with which an update goes on.
+    pub(super) fn continued(&self) -> Self {
+        let iterations = PASSES_OF_NEW.min(self.iterations);
+        Self { iterations, annealing: None, extra_topics: 0, ..self.clone() }
+    }
+
     /// Returns the parameters.
     #[must_use]
     pub fn config(&self) -> Config {
@@ -218,11 +224,6 @@ impl TopicOptions {
 impl Options for TopicOptions {
     const FREE: &'static [&'static str] =
         &["iterations", "tolerance", "top_words", "work_per_clock", "optimize_every", "annealing"];
-
-    fn continued(&self, _: UpdatedOn) -> Self {
-        let iterations = PASSES_OF_NEW.min(self.iterations);
-        Self { iterations, annealing: None, extra_topics: 0, ..self.clone() }
-    }
 
     fn check(&self) -> Result<(), Error> {
         check_work_per_clock(self.work_per_clock)?;

@@ -108,6 +108,10 @@ impl Algorithm for TopicModels {
         Ok(UpdatedOn::New)
     }
 
+    fn continued(options: TopicOptions, _: &TopicModel, _: UpdatedOn) -> TopicOptions {
+        options.continued()
+    }
+
     fn tuned(_: &Documents, _: &TopicOptions, _: &Settings) -> Vec<String> {
         ["sampler=dense,sparse", "work-per-clock=0.0625,0.25,1"].map(str::to_owned).to_vec()
     }

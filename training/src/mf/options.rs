@@ -152,6 +152,14 @@ const PASSES_OF_NEW: u64 = 3;
 const PASSES_OF_ALL: u64 = 2;
 
 impl FactorOptions {
+    /// Returns the options with which an update goes on; a batch is the same part of the ratings.
+    pub(super) fn continued(&self, on: UpdatedOn) -> Self {
+        let batch = self.batch.filter(|_| self.work_per_clock.is_none());
+        let passes = if on == UpdatedOn::New { PASSES_OF_NEW } else { PASSES_OF_ALL };
+        let iterations = passes.min(self.iterations);
+        Self { batch, iterations, ..self.clone() }
+    }
+
     /// Returns the parameters; those of some data have a unit of these.
     #[must_use]
     pub fn config(&self) -> Config {
@@ -234,14 +242,6 @@ impl Options for FactorOptions {
 
     fn tolerance(&self) -> f64 {
         self.tolerance
-    }
-
-    /// A batch is the same part of the ratings.
-    fn continued(&self, on: UpdatedOn) -> Self {
-        let batch = self.batch.filter(|_| self.work_per_clock.is_none());
-        let passes = if on == UpdatedOn::New { PASSES_OF_NEW } else { PASSES_OF_ALL };
-        let iterations = passes.min(self.iterations);
-        Self { batch, iterations, ..self.clone() }
     }
 
     fn refuses(&self, name: &str) -> Option<&'static str> {

@@ -168,6 +168,10 @@ impl Algorithm for Factorization {
         Ok(if model.squares.is_some() { UpdatedOn::New } else { UpdatedOn::All })
     }
 
+    fn continued(options: FactorOptions, _: &Factors, on: UpdatedOn) -> FactorOptions {
+        options.continued(on)
+    }
+
     /// Steps that remember coordinates take the whole sum of a batch.
     fn check_settings(options: &FactorOptions, settings: &Settings) -> Result<(), Error> {
         let by_coordinate = matches!(options.config().optimizer, Optimizer::ByCoordinate(_));

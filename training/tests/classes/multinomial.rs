@@ -81,7 +81,7 @@ fn largest(rows: &[Vec<f64>], of: impl Fn(usize) -> f64) -> f64 {
 }
 
 fn options([l1, l2]: [f64; 2]) -> LinearOptions {
-    LinearOptions { l1: vec![l1], l2, multinomial: true, tolerance: 1e-10, ..LinearOptions::default() }
+    LinearOptions { l1: vec![l1].into(), l2, multinomial: true, tolerance: 1e-10, ..LinearOptions::default() }
 }
 
 fn run(workers: usize) -> RunOptions {
@@ -129,7 +129,7 @@ fn weights_are_those_of_a_dense_implementation() {
 fn a_path_and_an_earlier_model_lead_to_the_same_weights() {
     let made = Made::new(12, false, 6);
     let [path, last] = [vec![4.0, 2.0, 1.0], vec![1.0]]
-        .map(|l1| made.trained(LinearOptions { l1, ..options([1.0, 0.2]) }, &how(), &run(1)));
+        .map(|l1| made.trained(LinearOptions { l1: l1.into(), ..options([1.0, 0.2]) }, &how(), &run(1)));
     let [a, b] = [&path, &last].map(|trained| trained.model.as_ref().unwrap());
     assert!(apart(&a.weights, &b.weights) < 1e-4);
     let text = Model::findings(a);
@@ -138,7 +138,7 @@ fn a_path_and_an_earlier_model_lead_to_the_same_weights() {
     let directory = place.path().join("model");
     megagrid_training::model::save(b, &directory, &last.record, last.checksum).unwrap();
     let from = RunOptions { from: Some(directory), ..run(1) };
-    let again = made.trained(LinearOptions { l1: vec![1.0], ..options([1.0, 0.2]) }, &how(), &from);
+    let again = made.trained(LinearOptions { l1: vec![1.0].into(), ..options([1.0, 0.2]) }, &how(), &from);
     assert!(apart(&again.model.unwrap().weights, &b.weights) < 1e-4);
     let [short, long] = [&again.record, &last.record].map(|record| record.result.iterations);
     assert!(2 * short < long, "{short} iterations, {long} from nothing");
@@ -148,7 +148,7 @@ fn a_path_and_an_earlier_model_lead_to_the_same_weights() {
 fn a_run_that_is_continued_ends_at_the_same_bits_whichever_turn_it_was_in() {
     for (are_alike, blocks, workers) in [(false, None, 1), (true, None, 2), (false, Some(3), 2)] {
         let made = Made::new(if are_alike { 20 } else { 12 }, are_alike, 12);
-        let options = LinearOptions { l1: vec![2.0, 0.7], blocks, iterations: 6, ..options([1.0, 0.0]) };
+        let options = LinearOptions { l1: vec![2.0, 0.7].into(), blocks, iterations: 6, ..options([1.0, 0.0]) };
         let whole = made.trained(options.clone(), &how(), &run(workers));
         for pieces in [2, 7, 19] {
             let joined = in_pieces(&made, pieces, &options, &how(), &run(workers));
@@ -161,7 +161,7 @@ fn a_run_that_is_continued_ends_at_the_same_bits_whichever_turn_it_was_in() {
 #[test]
 fn the_best_iteration_on_test_data_is_kept() {
     let made = Made::new(12, false, 13);
-    let options = LinearOptions { l1: vec![1e-3], tolerance: 0.0, iterations: 30, ..options([1.0, 0.0]) };
+    let options = LinearOptions { l1: vec![1e-3].into(), tolerance: 0.0, iterations: 30, ..options([1.0, 0.0]) };
     let stops = RunOptions { patience: Some(4), ..run(1) };
     let kept = SampleOptions { holdout: Some(0.5), class_weight: None, ..how() };
     let Trained { record, model, .. } = made.trained(options, &kept, &stops);

@@ -48,7 +48,7 @@ fn each_class_is_told_from_the_rest_as_by_a_dense_implementation() {
         let made = Made::new(if are_alike { 20 } else { 12 }, are_alike, 5);
         for penalties in [[1.5, 0.0], [0.3, 0.7], [0.0, 1.0]] {
             let [l1, l2] = penalties;
-            let options = LinearOptions { l1: vec![l1], l2, tolerance: 1e-11, ..LinearOptions::default() };
+            let options = LinearOptions { l1: vec![l1].into(), l2, tolerance: 1e-11, ..LinearOptions::default() };
             let run = RunOptions { workers: Some(workers), ..RunOptions::default() };
             let Trained { record, model, .. } = made.trained(options, &how(), &run);
             let model = model.unwrap();
@@ -70,7 +70,7 @@ fn a_path_ends_at_the_model_of_its_last_penalty() {
     let made = Made::new(12, false, 6);
     let run = RunOptions { workers: Some(1), ..RunOptions::default() };
     let [path, last] = [vec![4.0, 2.0, 1.0], vec![1.0]].map(|l1| {
-        let options = LinearOptions { l1, tolerance: 1e-10, ..LinearOptions::default() };
+        let options = LinearOptions { l1: l1.into(), tolerance: 1e-10, ..LinearOptions::default() };
         made.trained(options, &how(), &run)
     });
     let [path_model, last_model] = [&path, &last].map(|trained| trained.model.as_ref().unwrap());
@@ -121,7 +121,7 @@ fn a_model_that_is_read_again_says_the_same() {
 fn calibrated_scores_are_a_line_of_the_scores_that_were_fitted() {
     let made = Made::new(12, false, 11);
     let run = RunOptions { workers: Some(1), ..RunOptions::default() };
-    let options = || LinearOptions { l1: vec![0.01], ..LinearOptions::default() };
+    let options = || LinearOptions { l1: vec![0.01].into(), ..LinearOptions::default() };
     let kept = SampleOptions { holdout: Some(0.4), ..how() };
     let plain = made.trained(options(), &kept, &run).model.unwrap();
     let calibrate = SampleOptions { calibrate: true, ..kept.clone() };
@@ -182,7 +182,7 @@ fn what_several_models_cannot_have_is_refused() {
 fn a_run_that_is_continued_ends_at_the_same_bits_whichever_class_it_was_in() {
     for (are_alike, blocks, workers) in [(false, None, 1), (true, None, 2), (false, Some(3), 2)] {
         let made = Made::new(if are_alike { 20 } else { 12 }, are_alike, 12);
-        let options = LinearOptions { l1: vec![2.0, 0.7], blocks, iterations: 6, ..LinearOptions::default() };
+        let options = LinearOptions { l1: vec![2.0, 0.7].into(), blocks, iterations: 6, ..LinearOptions::default() };
         let run = RunOptions { workers: Some(workers), ..RunOptions::default() };
         let whole = made.trained(options.clone(), &how(), &run);
         for pieces in [1, 2, 5, 9] {
@@ -200,7 +200,8 @@ fn each_class_keeps_its_best_iteration_on_test_data() {
     const PATIENCE: usize = 2;
     for (are_alike, seed) in [(false, 13), (true, 14)] {
         let made = Made::new(if are_alike { 20 } else { 12 }, are_alike, seed);
-        let options = LinearOptions { l1: vec![1e-3], tolerance: 0.0, iterations: 40, ..LinearOptions::default() };
+        let options =
+            LinearOptions { l1: vec![1e-3].into(), tolerance: 0.0, iterations: 40, ..LinearOptions::default() };
         let run = RunOptions { workers: Some(1), patience: Some(PATIENCE as u64), ..RunOptions::default() };
         let kept = SampleOptions { holdout: Some(0.5), class_weight: None, ..how() };
         let whole = made.trained(options.clone(), &kept, &run);

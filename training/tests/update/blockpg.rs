@@ -37,7 +37,7 @@ fn samples_that_arrive_give_the_objective_of_a_training_on_all() {
             by_default::<SampleOptions>
         };
         let desk = Desk::<Regression>::new(
-            LinearOptions { l1: vec![3.0, 1.0], tolerance: 1e-7, ..LinearOptions::default() },
+            LinearOptions { l1: vec![3.0, 1.0].into(), tolerance: 1e-7, ..LinearOptions::default() },
             how,
         );
         let all = samples(1500);
