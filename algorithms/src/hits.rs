@@ -89,6 +89,7 @@ pub struct Point;
 impl Exchange<Hits> for Point {
     type Left = mode::Read;
     type Right = mode::Add;
+    const CHANGES_EDGES: bool = false;
 
     #[inline(always)]
     fn exchange(&self, from: Read<'_, Hub>, to: Add<'_, Authority>, _: &mut (), _: &mut Context<'_, Hits>) {
@@ -102,6 +103,7 @@ pub struct Cite;
 impl Exchange<Hits> for Cite {
     type Left = mode::Add;
     type Right = mode::Read;
+    const CHANGES_EDGES: bool = false;
 
     #[inline(always)]
     fn exchange(&self, from: Add<'_, Hub>, to: Read<'_, Authority>, _: &mut (), _: &mut Context<'_, Hits>) {

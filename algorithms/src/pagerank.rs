@@ -56,6 +56,7 @@ pub struct Follow;
 impl Exchange<PageRank> for Follow {
     type Left = mode::Read;
     type Right = mode::Add;
+    const CHANGES_EDGES: bool = false;
 
     #[inline(always)]
     fn exchange(&self, from: Read<'_, Page>, to: Add<'_, Page>, _: &mut (), _: &mut Context<'_, PageRank>) {

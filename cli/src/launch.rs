@@ -14,7 +14,7 @@ use anyhow::Context;
 use clap::parser::ValueSource;
 use megagrid_engine::Settings;
 use megagrid_engine::cluster::{FreePorts, HOSTS, Membership, PROCESS};
-use megagrid_training::input::is_same_file;
+use megagrid_training::changes::is_same_file;
 
 use crate::entry::List;
 use crate::failure::{Failure, usage};

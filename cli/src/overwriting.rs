@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use megagrid_datasets::files;
-use megagrid_training::input::Changed;
+use megagrid_training::changes::Changed;
 use megagrid_training::model;
 
 use crate::failure::usage;

@@ -58,6 +58,18 @@ mod tests {
         ] {
             assert_eq!(parse_graph(text.as_bytes(), Format::Edges).unwrap(), expected, "{text:?}");
         }
+        // Names with numbers beside them.
+        let expected = parse_graph(b"ann bob\nbob cid\n", Format::Edges).unwrap();
+        for text in ["who,whom,n\nann,bob,7\nbob,cid,4\n", "who;whom;day;n\nann;bob;may;7.5\nbob;cid;june;-1\n"] {
+            assert_eq!(parse_graph(text.as_bytes(), Format::Edges).unwrap(), expected, "{text:?}");
+        }
+        assert_eq!(
+            parse_graph(b"caller,minutes,called\nann,7.42,bob\nbob,4.43,cid\n", Format::Edges)
+                .unwrap()
+                .edges
+                .num_edges(),
+            2
+        );
     }
 
     #[test]
@@ -67,6 +79,7 @@ mod tests {
             "alice,bob\n",
             "alice,bob\n1,2\n2,carol\n",
             "alice,1\n1,2\n",
+            "alice,bob,may\n1,2,june\ncarol,3,5\n",
             "source,target\na,b\n",
         ] {
             let read = parse_graph(text.as_bytes(), Format::Edges).unwrap();
@@ -88,10 +101,10 @@ mod tests {
     #[test]
     fn weights_are_numbers_beside_all_edges() {
         let weighted = |text: &str| weights(&Input::from_bytes(text.as_bytes())).is_some();
-        for text in ["1 2 0.5\n2 3 1\n", "a,b,w\n1,2,3\n", "a\tb\t1e3\n"] {
+        for text in ["1 2 0.5\n2 3 1\n", "a,b,w\n1,2,3\n", "a,b,w\nc,d,1\n", "a\tb\t1e3\n"] {
             assert!(weighted(text), "{text:?}");
         }
-        for text in ["1 2\n2 3\n", "1 2 x\n3 4 5\n", "a,b,w\nc,d,1\n", ""] {
+        for text in ["1 2\n2 3\n", "1 2 x\n3 4 5\n", ""] {
             assert!(!weighted(text), "{text:?}");
         }
     }

@@ -201,9 +201,21 @@ impl<'t> First<'t> {
         })
     }
 
+    /// Tells whether the first record has no number in it, and all others have one in a column, of three or more.
+    fn names_a_number(&self) -> bool {
+        let is_number = |at: usize| self.fields(at).iter().map(|field| looks_numeric(field)).collect::<Vec<bool>>();
+        let first = is_number(0);
+        let mut all = vec![first.len() > 2 && !first.contains(&true); first.len()];
+        for at in 1..self.records.len() {
+            let found = is_number(at);
+            all.iter_mut().enumerate().for_each(|(column, all)| *all &= found.get(column) == Some(&true));
+        }
+        all.contains(&true)
+    }
+
     /// Tells whether the first record is a header. Where records have numbers, it has nothing numeric in their columns, nor where
-    /// the number is without a header; otherwise its ends are no numbers, and those of all others that are looked at are integers: where
-    /// ids are names, it is an edge.
+    /// the number is without a header; otherwise its ends are no numbers, and those of all others that are looked at are integers, or one
+    /// of three columns or more has numbers below it: else, where ids are names, it is an edge.
     fn is_header<R: Record>(&self, ([left, right], number_at): Places) -> bool {
         let has = |at: usize, columns: &[usize], is: fn(&[u8]) -> bool| {
             let fields = self.fields(at);
@@ -226,7 +238,8 @@ impl<'t> First<'t> {
             None => {
                 let is_edge = |at| has(at, &[left, right], |end| integer(end).is_some());
                 let rest = 1..self.records.len();
-                has(0, &[left, right], |end| number(end).is_none()) && !rest.is_empty() && rest.into_iter().all(is_edge)
+                let is_named = has(0, &[left, right], |end| number(end).is_none());
+                is_named && !rest.is_empty() && (rest.into_iter().all(is_edge) || self.names_a_number())
             }
         }
     }

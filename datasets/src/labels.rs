@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
-use std::path::Path;
+use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::column::Column;
 use crate::name_table::NameTable;
-use crate::text::Malformed;
+use crate::text::{Input, Malformed};
 
 /// What labels are called where nobody names their column.
 pub(crate) const KNOWN: [&str; 4] = ["label", "class", "target", "y"];
@@ -36,6 +36,15 @@ impl FromStr for Label {
     fn from_str(text: &str) -> Result<Self, Infallible> {
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
         Ok(number.map_or_else(|| Self::Word(text.to_owned()), Self::Number))
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Word(word) => word.fmt(f),
+        }
     }
 }
 
@@ -197,23 +206,32 @@ impl Labels {
         Self { classes, of: entries.iter().map(|&entry| places[entry as usize]).collect() }
     }
 
-    /// Numbers the classes of a column of labels; where there are `positive` ones, it holds "1" and "-1", and both are classes.
-    pub(crate) fn of_column(column: Column, path: &Path, is_of_signs: bool) -> Result<Self, Error> {
+    /// Numbers the classes of a column of labels; where there are `positive` ones, it is of signs, and both are classes.
+    pub(crate) fn of_column(column: Column, input: &Input<'_>, positive: &[Label]) -> Result<Self, Error> {
         let Column { ids, names } = column;
         if names.len() > Self::MOST_CLASSES {
-            return Err(Error::invalid(path, too_many()));
+            return Err(Error::invalid(input.path(), too_many()));
         }
         let entries = ids.into_entries();
-        if is_of_signs {
-            return Ok(Self::of_signs(entries.iter().map(|&entry| if names.get(entry) == b"1" { 1.0 } else { -1.0 })));
+        if positive.is_empty() {
+            return Ok(Self::of_names(&names, &entries));
         }
-        Ok(Self::of_names(&names, &entries))
+        let is_told = input.readers().is_none_or(|readers| readers.process() == 0);
+        let is_there = |at: usize| names.iter().any(|name| name == at.to_string().as_bytes());
+        for (_, label) in positive.iter().enumerate().filter(|(at, _)| is_told && !is_there(*at)) {
+            tracing::warn!("{}: no sample has the label {label}, which would be 1", input.path().display());
+        }
+        Ok(Self::of_signs(entries.iter().map(|&entry| if names.get(entry) == OTHER { -1.0 } else { 1.0 })))
     }
 }
 
-/// Adds a label to a column of them; where there are `positive` ones, "1" for these and "-1" for any other.
+/// What stands for a label that is none of the positive ones.
+const OTHER: &[u8] = b"-1";
+
+/// Adds a label to a column of them; where there are `positive` ones, the place of it among these, or -1.
 pub(crate) fn push(column: &mut Column, label: &[u8], positive: &[Label]) -> Result<(), Malformed> {
-    let label = if positive.is_empty() { label } else { sign(label, positive)? };
+    let sign = if positive.is_empty() { None } else { Some(sign(label, positive)?) };
+    let label = sign.as_deref().unwrap_or(label);
     let before = column.names.len();
     let entry = column.names.intern(label);
     if column.names.len() > before {
@@ -230,15 +248,15 @@ pub(crate) fn push(column: &mut Column, label: &[u8], positive: &[Label]) -> Res
     Ok(())
 }
 
-/// Returns the label that a label counts as. Where numbers are named, a word may be one that nobody knows yet.
-fn sign(label: &[u8], positive: &[Label]) -> Result<&'static [u8], Malformed> {
+/// Returns what stands for a label. Where numbers are named, a word may be one that nobody knows yet.
+fn sign(label: &[u8], positive: &[Label]) -> Result<Cow<'static, [u8]>, Malformed> {
     let text = checked(label)?;
-    if positive.iter().any(|one| one.is(text)) {
-        return Ok(b"1");
+    if let Some(at) = positive.iter().position(|one| one.is(text)) {
+        return Ok(at.to_string().into_bytes().into());
     }
     let is_known = text.parse::<f64>().is_ok() || positive.iter().any(|one| matches!(one, Label::Word(_)));
     let expected = "a number, as the positive labels are: leave these out to have classes";
-    if is_known { Ok(b"-1") } else { Err(Malformed::new("label", label, expected)) }
+    if is_known { Ok(OTHER.into()) } else { Err(Malformed::new("label", label, expected)) }
 }
 
 /// Returns a label that is a number or the name of a class.
@@ -263,7 +281,7 @@ mod tests {
     fn read(words: &[&str]) -> Labels {
         let mut column = Column::default();
         words.iter().for_each(|word| push(&mut column, word.as_bytes(), &[]).unwrap());
-        Labels::of_column(column, Path::new("x"), false).unwrap()
+        Labels::of_column(column, &Input::from_bytes(b""), &[]).unwrap()
     }
 
     #[test]
@@ -316,7 +334,7 @@ mod tests {
         for label in ["2.0", "spam", "ham", "+2", "20"] {
             push(&mut column, label.as_bytes(), &positive).unwrap();
         }
-        let labels = Labels::of_column(column, Path::new("s"), true).unwrap();
+        let labels = Labels::of_column(column, &Input::from_bytes(b""), &positive).unwrap();
         assert_eq!((labels.classes.join(" "), labels.of), ("-1 1".to_owned(), vec![1, 1, 0, 1, 0]));
         for (label, written) in positive.iter().zip(["2.0", "\"spam\""]) {
             assert_eq!(serde_json::to_string(label).unwrap(), written);

@@ -15,7 +15,7 @@ pub(crate) fn read(input: &Input<'_>, positive: &[Label]) -> Result<Samples, Err
         labels::push(&mut rows.labels, label, positive)
     };
     let (data, column) = rows::read(input, Holds::Features, |_| (), |rows, line| sample(rows, line, label))?;
-    Ok(Samples { data, labels: Labels::of_column(column, input.path(), !positive.is_empty())? })
+    Ok(Samples { data, labels: Labels::of_column(column, input, positive)? })
 }
 
 /// Reads samples whose labels are not known: what a line begins with, if it is not a feature, is skipped. Where lines have no labels, a blank

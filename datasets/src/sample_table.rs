@@ -38,7 +38,7 @@ pub(crate) fn read(
         mixed::warn(input.path(), &data);
     }
     let labels = match labelled {
-        Labelled::As(positive) => Labels::of_column(column, input.path(), !positive.is_empty())?,
+        Labelled::As(positive) => Labels::of_column(column, input, positive)?,
         Labelled::No | Labelled::Documents => Labels::default(),
     };
     Ok(Samples { data, labels })

@@ -115,8 +115,8 @@ pub enum Error {
     NestedRotation(String),
     /// A clock of several iterations, and a stage that needs what all workers did in each.
     #[error(
-        "{0} needs what all workers did in each iteration, or is the second stage to change both ends of edges, so that a clock \
-         cannot have several iterations; take a work per clock of 1 or less"
+        "{0} applies sums or needs what all workers did in each iteration, or is the second stage to change both ends of edges, so that \
+         a clock cannot have several iterations, which is for programs that change both ends in place; take a work per clock of 1 or less"
     )]
     PassesPerClock(String),
     /// A strategy that cuts vertices of both sides, and a stage that needs whole ones.
@@ -142,6 +142,12 @@ pub enum Error {
          see it; use one process, or, if it only reads, take edge: &E, or set CHANGES_EDGES to false"
     )]
     ChangedEdges(String),
+    /// A checkpoint of a program that changes what edges carry, where that is not stored.
+    #[error(
+        "{0} may change what edges carry, and checkpoints hold that of slices only; let an edge carry a slice ([T]), keep what changes in \
+         vertices, or, if the stage only reads, take edge: &E, or set CHANGES_EDGES to false"
+    )]
+    CheckpointOfEdges(String),
     /// A stage beside one that has all edges of a right vertex in one block.
     #[error(
         "{0} stands beside a stage that has all edges of a right vertex in one block (WHOLE): use one process, and read left \
@@ -161,8 +167,8 @@ pub enum Error {
     },
     /// An Exchange or a Gather that changes vertices of a square graph in place, or adds to both ends, which could be one row.
     #[error(
-        "{0} would change vertices of a square graph in place, or add to both ends of an edge, which may be one vertex; \
-         read one end and add to the other, and change vertices in an apply"
+        "{0} would change vertices of a square graph in place, as a gather does too, or add to both ends of an edge, which may be one \
+         vertex; read one end and add to the other, and change vertices in an apply"
     )]
     SquareUpdate(String),
     /// Both sides index the same vertices, but the graph does not say so, or the other way round.

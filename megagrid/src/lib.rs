@@ -65,6 +65,9 @@ pub enum Error {
     /// An algorithm refused its parameters.
     #[error(transparent)]
     Algorithms(#[from] megagrid_algorithms::Error),
+    /// Processes did not come together.
+    #[error(transparent)]
+    Cluster(#[from] megagrid_engine::cluster::ClusterError),
     /// Training ended without a model.
     #[error(transparent)]
     Training(#[from] megagrid_training::Error),

@@ -46,7 +46,10 @@ def words(options, values):
 def _text(name, value):
     value = _number(value)
     if isinstance(value, (list, tuple, np.ndarray)) and len(value) > 0:
-        return ",".join(_text(name, one) for one in value)
+        texts = [_text(name, one) for one in value]
+        if any("," in text for text in texts):
+            raise ValueError(f"{name} is {value!r}: what has a comma in it cannot be named in a list")
+        return ",".join(texts)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (str, numbers.Real)):

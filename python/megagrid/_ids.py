@@ -20,6 +20,9 @@ def coded(ids, name, length):
     ids = array_of(ids)
     if ids.ndim != 1 or len(ids) != length:
         raise ValueError(f"{name} have the shape {ids.shape}, expected one id for each of {length} ratings")
+    if ids.dtype.kind == "f" and np.isnan(ids).any() and (np.isnan(ids) | (ids == np.floor(ids))).all():
+        # What whole numbers become where one is missing.
+        raise ValueError(f"{name} have none at place {int(np.isnan(ids).argmax())}; leave out what has no id")
     if ids.dtype.kind not in "iubUSOT":
         raise TypeError(f"{name} are {ids.dtype}, expected whole numbers or texts")
     if ids.dtype.kind == "S":

@@ -37,7 +37,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, which multiply those of samples; a class that a dict does not name weighs 1.
     holdout : float or None, default=None
-        Part of the samples that is kept to measure ``test_log_loss`` on.
+        Part of the samples that is kept to measure ``test_log_loss`` on, by their `sample_weight`; `class_weight` counts for training only.
     patience : int or None, default=None
         Worse measurements in a row on those that end the fit, whose model is the best; None: they end nothing.
     max_iter : int, default=2000
@@ -63,7 +63,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
     l1_ : float
         The l1 of the model.
     path_ : list of dict
-        What is known of the model of each l1 of the fit, the largest first: ``l1``, ``objective``, ``bound``, ``nonzeros``, ``iterations``. Of
+        Not of a model that was loaded: what is known of the model of each l1 of the fit, the largest first: ``l1``, ``objective``, ``bound``, ``nonzeros``, ``iterations``. Of
         several with `holdout` or ``fit(path, test=...)`` also ``test_log_loss``, ``test_accuracy`` and ``test_auc``, or, where each of more
         than two classes is told from the rest, ``test_class_log_loss``, the mean over classes.
     calibration_ : ndarray of shape (0, 2), (1, 2) or (n_classes, 2)
@@ -151,7 +151,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         callback : callable or None
             Gets each iteration as a dict; the fit ends where it returns True.
         **reading : how a path is read
-            ``format="libsvm"``, ``positive=[1, 2]``, ``test="unseen.libsvm"``, ``columns="text=body,label=stars"``, ``lower_case=True``,
+            ``format="libsvm"``, ``positive=[1, "spam"]``, ``test="unseen.libsvm"``, ``columns="text=body,label=stars"``, ``lower_case=True``,
             ``split="punctuation"``, ``bigrams=True``, ``hash_bits=18``, as the command's options.
 
         Returns
@@ -344,6 +344,9 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         classes = config.get("classes")
         model.classes_ = _input.classes_of_names(found["classes"]) if classes is None else np.array(classes)
         model.class_weight = _weights_of_classes(config, _input.plain(model.classes_))
+        # Of a path the directory says which one it is of.
+        penalties = model.report_["config"]["l1"]
+        model.l1_ = model.report_["result"]["metrics"].get("l1", min(penalties))
         model.n_iter_ = 0
         return model
 

@@ -7,12 +7,16 @@ import numpy as np
 
 from . import _input, _megagrid
 from ._base import Estimator, num_threads
-from ._ids import coded, ids_of, looked_for, names_of, whole_of_names
+from ._ids import array_of, coded, ids_of, looked_for, names_of, whole_of_names
 from ._pairs import Entries, check_columns, check_no_target, of_frame, warn_of_triples
 
 # Users who are answered between two looks at the keyboard, and pairs of them and items that are left out: there are as few users as these
 # allow. People whose rows are found; each time the items are read.
 _USERS, _PAIRS, _PEOPLE = 4096, 1 << 22, 1 << 16
+# As few users are told from all others faster than all are looked up.
+_FEW = 1024
+# A list of this many items that nobody is shown is sorted among each user's own.
+_SHORT = 32
 
 
 class Factors(Estimator):
@@ -63,12 +67,14 @@ class Factors(Estimator):
         self._squares = found["user_squares"], found["item_squares"]
         given = ids_of(found["user_ids"]), ids_of(found["item_ids"])
         self.user_ids_, self.item_ids_ = (ids if known is None else known[ids] for ids, known in zip(given, self._ids))
+        # They are kept once.
+        self._ids = None, None
         self.__dict__.setdefault("n_features_in_", len(self.item_ids_))
         self.range_ = None if found["range"] is None else tuple(found["range"])
         self._places, self._answers = {}, {}
 
     def __getstate__(self):
-        return {**super().__getstate__(), "_answers": {}}
+        return {**super().__getstate__(), "_answers": {}, "_places": {}}
 
     def _asked(self, clip=True):
         """Return what answers, made of the factors when it is asked for first."""
@@ -313,8 +319,8 @@ class Factors(Estimator):
         """Return items that nobody is shown, and pairs of the places of these users and of items, in order."""
         users = items = np.empty(0, dtype=np.int64)
         if exclude is not None:
-            users, items = self._pairs(exclude)
-            known = (users >= 0) & (items >= 0) & np.isin(users, rows)
+            users, items = self._pairs(exclude, rows)
+            known = items >= 0
             users, items = np.searchsorted(rows, users[known]), items[known]
         if without is not None and not np.isscalar(without) and not isinstance(without, np.ndarray):
             # A set, of keys say, is no list to NumPy.
@@ -324,18 +330,32 @@ class Factors(Estimator):
         order = np.lexsort((items, users))
         return nobody[nobody >= 0], (users[order], items[order])
 
-    def _pairs(self, X):
-        """Return the rows of users and items that are in a matrix or in columns."""
+    def _pairs(self, X, asked):
+        """Return the rows of users and items, -1 for those that are not known, of pairs in a matrix or in columns: those of the users that are asked for."""
         X = of_frame(X, 2)
         check_columns(X, (2, 3, 4))
         if isinstance(X, tuple):
             users, items = X[:2]
             if len(users) != len(items):
                 raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(users), len(items)]}")
-            return self._at(users, "user"), self._at(items, "item")
+            users, which = self._of_asked(users, asked)
+            return users, self._at(array_of(items)[which], "item")
         entries = Entries(X, _input.Matrix(X, self, repeats=True))
         rows, columns, _ = entries.values
-        return self._at_rows(entries)[rows], self._at_columns(entries)[columns]
+        users, items = self._at_rows(entries)[rows], self._at_columns(entries)[columns]
+        which = np.isin(users, asked)
+        return users[which], items[which]
+
+    def _of_asked(self, users, asked):
+        """Return the rows of those users that are asked for, and where they are. Of few only these are looked up, not all."""
+        users = looked_for(array_of(users), self.user_ids_.dtype.kind in "iub")
+        which = None
+        if len(asked) <= _FEW and users.dtype.kind == self.user_ids_.dtype.kind:
+            which = np.flatnonzero(np.isin(users, self.user_ids_[asked]))
+            users = users[which]
+        rows = self._at(users, "user")
+        here = np.flatnonzero(np.isin(rows, asked))
+        return rows[here], here if which is None else which[here]
 
     def _told(self, found, back, is_one, ids):
         """Name what was found."""
@@ -398,12 +418,16 @@ def _of_some(begin, end, pairs, nobody):
     """Return where the items that are left out of each of these users end, and these items, ascending for each."""
     first, to = np.searchsorted(pairs[0], [begin, end])
     users, items = pairs[0][first:to] - begin, pairs[1][first:to]
-    if len(nobody) > 0:
+    if 0 < len(nobody) <= _SHORT:
         users = np.concatenate([users, np.repeat(np.arange(end - begin), len(nobody))])
         items = np.concatenate([items, np.tile(nobody, end - begin)])
         order = np.lexsort((items, users))
         users, items = users[order], items[order]
     ends = np.searchsorted(users, np.arange(end - begin), side="right")
+    if len(nobody) > _SHORT:
+        # A long list is not sorted for each: only who has more of his own needs another.
+        own = [np.union1d(nobody, of) if len(of) else nobody for of in np.split(items, ends[:-1])]
+        ends, items = np.cumsum([len(of) for of in own]), np.concatenate(own)
     return ends.astype(np.int64), items.astype(np.int64)
 
 

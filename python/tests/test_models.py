@@ -475,6 +475,30 @@ def test_each_model_of_a_path_is_told(clicks):
     assert len(alone.path_) == 1 and "test_log_loss" not in alone.path_[0] and alone.l1_ == 8
 
 
+def test_a_path_is_chosen_by_the_weights_of_samples():
+    random = np.random.default_rng(0)
+    X, counts = random.normal(size=(4000, 20)), random.random(4000) < 0.5
+    y = np.where(counts, X[:, 0] * 3 + random.logistic(size=4000) > 0, random.random(4000) < 0.5).astype(int)
+    weights = np.where(counts, 1.0, 1e-6)
+    model = SparseLogisticRegression(l1="path", holdout=0.3).fit(X, y, sample_weight=weights)
+    alone = SparseLogisticRegression(l1="path", holdout=0.3).fit(X[counts], y[counts])
+    tested = [one.report_["result"]["metrics"]["test_log_loss"] for one in (model, alone)]
+    assert abs(tested[0] - tested[1]) < 0.05 and max(model.l1_, alone.l1_) < 10 * min(model.l1_, alone.l1_)
+
+
+@pytest.mark.parametrize("holdout", [None, 0.2])
+def test_a_path_that_is_ended_has_the_model_of_an_l1(clicks, holdout):
+    for last in (1, 5, 12, 20):
+        model = SparseLogisticRegression(l1=[30, 10, 3, 1.0], holdout=holdout)
+        model.fit(*clicks, callback=lambda one, last=last: one["iteration"] >= last)
+        metrics = model.report_["result"]["metrics"]
+        assert model.l1_ in [one["l1"] for one in model.path_] and model.l1_ == metrics["l1"]
+        of = next(one for one in model.path_ if one["l1"] == model.l1_)
+        assert of["nonzeros"] == np.count_nonzero(model.coef_) == metrics["nonzeros"]
+        objective = metrics["loss"] + model.l1_ * np.abs(model.coef_).sum()
+        assert np.isclose(objective, model.report_["result"]["objective"], rtol=1e-6)
+
+
 def test_a_path_can_follow_from_the_samples(clicks, tmp_path):
     model = SparseLogisticRegression(l1="path", holdout=0.3, random_state=2).fit(*clicks)
     assert len(model.path_) == 20 and model.path_[0]["nonzeros"] == 0
@@ -497,3 +521,26 @@ def test_values_that_single_precision_hardly_tells_apart_are_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SparseLogisticRegression().fit(np.column_stack([times - 1.7e9, np.ones(60), 2020 + y]), y)
+
+
+@pytest.mark.parametrize("number", [3, 40])
+def test_what_nobody_is_shown_and_what_users_are_not(number):
+    random = np.random.default_rng(3)
+    users, items = (np.array([f"{side}{one}" for one in random.integers(0, most, 3000)]) for side, most in (("u", 60), ("i", 90)))
+    model = MatrixFactorization(4, max_iter=3).fit((users, items, random.random(3000)))
+    without, exclude = model.item_ids_[:number], (users[:400], items[:400])
+    scores = model.user_factors_ @ model.item_factors_.T + model.item_biases_
+    for asked in (None, model.user_ids_[5:9], model.user_ids_[7]):
+        found = np.atleast_2d(model.recommend(asked, 20, without=without, exclude=exclude, clip=False)[0])
+        rows = range(len(model.user_ids_)) if asked is None else np.flatnonzero(np.isin(model.user_ids_, asked))
+        for row, items_found in zip(rows, found):
+            hidden = set(without) | {item for user, item in zip(*exclude) if user == model.user_ids_[row]}
+            best = [model.item_ids_[at] for at in np.argsort(-scores[row]) if model.item_ids_[at] not in hidden][:20]
+            assert [one for one in items_found if one] == best
+
+
+def test_models_have_their_ids_once(ratings):
+    model = MatrixFactorization(2, max_iter=1).fit(ratings)
+    before = len(pickle.dumps(model))
+    model.recommend()
+    assert len(pickle.dumps(model)) == before

@@ -177,8 +177,8 @@ impl OfFactors {
         let Predict { pairs } = parsed(body)?;
         checked("the number of pairs", pairs.len())?;
         let predict = |(user, item): &(Name, Name)| {
-            let (user, item) = (self.sides[0].find(user)?, self.sides[1].find(item)?);
-            let rating = self.factors.predict(user as usize, item as usize);
+            let (user, item) = (self.sides[0].find(user)?, self.sides[1].lookup.find(&item.0));
+            let rating = self.factors.predict_known(Some(user), item);
             Ok(self.range.map_or(rating, |[least, greatest]| rating.max(least).min(greatest)))
         };
         Ok(Answer::Other(json!(pairs.iter().map(predict).collect::<Result<Vec<f32>, Refusal>>()?)))

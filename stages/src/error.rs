@@ -14,7 +14,7 @@ pub enum Error {
     NothingToApply(Side),
     /// A stage on all edges of a vertex in a batch that has a part of them.
     #[error(
-        "incident on the {0} side stands in a mini-batch that has part of a vertex's edges; \
+        "a stage on all edges of {0} vertices stands in a mini-batch that has part of a vertex's edges; \
          put it outside, or into a batch of {0} vertices"
     )]
     PartOfEdges(Side),

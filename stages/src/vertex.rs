@@ -35,7 +35,9 @@ pub trait Vertex: 'static {
         false
     }
 
-    /// Brings a replica's own data up to date. Runs once per replica when new synced data arrives.
+    /// Brings a replica's own data up to date with synced data that an Apply has changed, or that another process sent: runs once for
+    /// each replica. A stage that changes synced data in place ([`Update`](crate::Update), a Gather), and first values, are given the replica's own data,
+    /// and set them themselves.
     #[inline(always)]
     fn refresh(_mirror: &mut Self::Mirror, _old: &Self::Sync, _new: &Self::Sync) {}
 }

@@ -236,6 +236,8 @@ fn labels_are_classes_unless_some_are_positive() {
         let labels = |class: &str, samples: usize| serde_json::json!({ "class": class, "samples": samples });
         assert_eq!(found["labels"], serde_json::json!([labels("-1", 2), labels("1", 1)]));
     }
+    let told = run(&["inspect", &samples, "--positive", "sports,tea"]).stderr;
+    assert!(told.contains("no sample has the label tea") && !told.contains("label sports"), "{told}");
     fails(&["inspect", &place.graph(), "--positive", "7"], 2, &["--positive goes with labelled samples"]);
 }
 

@@ -1,6 +1,8 @@
 //! What `predict`, and training on samples, tell of what they do.
 
 use std::fmt::Write;
+use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -60,6 +62,28 @@ fn each_model_of_a_path_is_tested_and_the_best_is_the_model() {
 }
 
 #[test]
+fn the_model_of_a_checkpoint_is_the_best_of_the_path_so_far() {
+    let place = Place::new();
+    let (a, b) = (["a", "a", "b"], ["a", "b", "c"]);
+    for (at, (names, how)) in [(a, "--intercept"), (b, "--multinomial")].into_iter().enumerate() {
+        let train = classes::samples(&place, &at.to_string(), names, 300);
+        let [model, run, part] = ["model", "run", "part"].map(|name| place.name(&format!("{name}{at}")));
+        let fit = ["blockpg", &train, "--l1", "path", "--holdout", "0.3", how, "-w", "1", "-q", "--checkpoint-model"];
+        done(&[&fit[..], &["--model", &model, "--checkpoint", &run]].concat());
+        let weights = |directory: &str| fs::read(Path::new(directory).join("weights.parquet")).unwrap();
+        assert_eq!(weights(&format!("{run}/model")), weights(&model));
+        assert_eq!(
+            json(format!("{run}/model/model.json"))["metrics"]["l1"],
+            json(format!("{model}/model.json"))["metrics"]["l1"]
+        );
+        // Within the path, after as many iterations as end the training of its first few.
+        let few = ["--checkpoint", &part, "--checkpoint-every", "2", "--iterations", "2", "--tolerance", "0"];
+        done(&[&fit[..], &few].concat());
+        assert!(json(format!("{part}/model/model.json"))["metrics"]["l1"].as_f64() > Some(0.0));
+    }
+}
+
+#[test]
 fn a_path_that_follows_from_samples_begins_where_no_feature_has_a_weight() {
     let place = Place::new();
     for (names, how) in [(["a", "a", "b"], "--intercept"), (["a", "b", "c"], "--multinomial"), (["a", "b", "c"], "-q")]
@@ -101,6 +125,9 @@ fn a_column_that_the_model_knows_otherwise_is_told() {
     };
     let found = told(&numbers, &texts, "numbers");
     assert!(found.contains("have member=no where the model has member; such values count nothing"), "{found}");
+    let some = place.file("some.csv", "label,age,member\n0,1,3\n1,2,N.A.\n");
+    let found = run(&["predict", &place.name("numbers"), &some]).stderr;
+    assert!(found.contains("have member=N.A. where the model has member;"), "{found}");
     let found = told(&texts, &numbers, "texts");
     assert!(found.contains("have member where the model has member="), "{found}");
 }

@@ -159,10 +159,11 @@ fn models_answer_as_their_commands_do() {
     assert!(best.lines().skip(1).map(|line| line.split(',').nth(2).unwrap()).eq(ids(&found[0])), "{best}");
     let found = server.answers("/similar", &json!({ "items": ["i2"], "number": 3 }));
     assert_eq!(ids(&found[0]), listed(&done(&["similar", &movies, "i2", "-n", "3"])));
-    let found = server.answers("/models/movies/predict", &json!({ "pairs": [["u1", "i2"], ["u9", "i0"]] }));
-    let pairs = place.file("pairs.csv", "u1,i2\nu9,i0\n");
+    let found = server
+        .answers("/models/movies/predict", &json!({ "pairs": [["u1", "i2"], ["u9", "i0"], ["u9", "unheard of"]] }));
+    let pairs = place.file("pairs.csv", "u1,i2\nu9,i0\nu9,unheard of\n");
     let predicted = done(&["predict", &movies, &pairs]);
-    assert_eq!(predicted.lines().count(), 3, "{predicted}");
+    assert_eq!(predicted.lines().count(), 4, "{predicted}");
     for (found, line) in found.as_array().unwrap().iter().zip(predicted.lines().skip(1)) {
         let expected: f64 = line.rsplit(',').next().unwrap().parse().unwrap();
         assert!((found.as_f64().unwrap() - expected).abs() < 1e-5, "{found}, not {line}");

@@ -229,6 +229,8 @@ fn a_file_is_known_by_whatever_path() {
     done(&["update", &model, &new, "-q"]);
     fs::create_dir(place.path("near")).unwrap();
     fails(&["update", &model, &place.name("near/../new.txt")], 1, &["updated with this file already"]);
+    let both = place.file("both.txt", "1 2 3\n2 3 1\n3 1 1\n4 1 2\n");
+    fails(&["update", &model, &new, "--data", &both], 1, &["new.txt", "would be counted twice"]);
     std::os::unix::fs::symlink(&links, &link).unwrap();
     fails(&["update", &model, &link], 1, &["is what the model was trained on"]);
     let parts = place.name("parts-*.txt");

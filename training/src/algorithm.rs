@@ -249,4 +249,9 @@ pub trait Pause<A: Algorithm> {
     /// # Errors
     /// Data that cannot be read.
     fn model(&self) -> Result<A::Model, Error>;
+    /// Returns the model that a run would end with now, which may be of an earlier leg; otherwise as [`Pause::model`].
+    ///
+    /// # Errors
+    /// Data that cannot be read.
+    fn model_so_far(&self) -> Result<A::Model, Error>;
 }

@@ -183,12 +183,13 @@ impl Checkpoints {
         let Some(directory) = self.directory.as_ref().filter(|_| self.with_model) else { return Ok(()) };
         pause.collect()?;
         processes.first(|| {
-            let mut record = record.clone();
-            stopping.end(&mut record);
-            let fill = |model: &A::Model| {
+            let write = |model: &A::Model| {
+                let mut record = record.clone();
+                stopping.end(&mut record);
+                record.result.metrics.extend(model.metrics());
                 renew_directory(&model_of(directory), |into| model::fill(model, into, &record, checksum))
             };
-            stopping.model(record.result.iterations).map_or_else(|| fill(&pause.model()?), fill)
+            stopping.model(record.result.iterations).map_or_else(|| write(&pause.model_so_far()?), write)
         })
     }
 

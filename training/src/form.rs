@@ -209,4 +209,8 @@ impl<T: Trainer> Pause<T::Algorithm> for Paused<'_, T> {
     fn model(&self) -> Result<ModelOf<T>, Error> {
         self.trainer.model(self.data, self.engine)
     }
+
+    fn model_so_far(&self) -> Result<ModelOf<T>, Error> {
+        self.trainer.model_so_far(self.data, self.engine)
+    }
 }

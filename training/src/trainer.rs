@@ -171,6 +171,14 @@ pub trait Trainer: Sized + Send + 'static {
     /// Data that cannot be read.
     fn model(&self, data: &DataOf<Self>, engine: &Engine<Self::Program>) -> Result<ModelOf<Self>, Error>;
 
+    /// Returns the model that a run would end with now, which may be of an earlier leg; otherwise as [`model`](Self::model).
+    ///
+    /// # Errors
+    /// Data that cannot be read.
+    fn model_so_far(&self, data: &DataOf<Self>, engine: &Engine<Self::Program>) -> Result<ModelOf<Self>, Error> {
+        self.model(data, engine)
+    }
+
     /// Adds to the final model what is found at the end only, such as a certificate.
     ///
     /// # Errors

@@ -10,7 +10,8 @@ use megagrid_datasets::{Format, Roles, is_pipe};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::input::{Change, Changed, Source, is_same_file, parse_format};
+use crate::changes::{Change, Changed, is_same_file};
+use crate::input::{Source, parse_format};
 use crate::mf::HELD_OUT;
 use crate::model::{self, Manifest, whole_path};
 use crate::{Algorithm, Data, Error, Job, Processes, RunOptions, Trained, UpdatedOn, join, json};
@@ -261,7 +262,19 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
     if updated_on == UpdatedOn::All {
         counted.check_among(added.as_ref().map(Change::path), &all)?;
     }
+    // What is counted among data that are named is what it was then.
+    let earlier: Vec<Changed> = manifest.option("changes");
+    let is_counted_there = |change: &Change| {
+        let now = Changed::from(change.clone());
+        let is_it = |before: &Changed| before.change.is_same(change) && before.bytes == now.bytes;
+        changes.data.is_some() && matches!(change, Change::Add(_)) && earlier.iter().any(is_it)
+    };
     for change in removed.into_iter().chain(added) {
+        if is_counted_there(&change) {
+            let problem = "the model was updated with this file already, so that its lines are among the data of --data, and would be \
+                           counted twice";
+            return Err(Error::invalid(change.path(), problem));
+        }
         if !was_pipe(change.path()) && all.iter().any(|before| before.change.is_same(&change)) {
             let problem = "the model was updated with this file already; keep each day's file, since later updates may read it again, \
                            and name the new one otherwise";

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::certificate::log_loss;
+use super::quality::weight;
 use super::sigmoid::sigmoid;
 
 /// The line by which a score becomes one whose logistic function is a probability: `slope · score + offset` (Platt 1999, §2.2), fitted
@@ -18,14 +19,21 @@ pub struct Calibration {
 impl Calibration {
     /// Finds the line of the smallest log loss by Newton's method with backtracking (Lin, Lin and Weng 2007, Algorithm 1). Of N₊
     /// samples of label 1 and N₋ of label −1 the one side has the target (N₊ + 1) / (N₊ + 2), the other 1 / (N₋ + 2): of no class so few
-    /// samples are sure, and there is a line even where a score tells all classes apart.
+    /// samples are sure, and there is a line even where a score tells all classes apart. A sample of weight k is k samples (empty: all weigh 1).
     #[must_use]
-    pub fn fit(scores: &[f64], labels: &[f32]) -> Self {
-        let positive = labels.iter().filter(|label| **label > 0.0).count() as f64;
-        let negative = labels.len() as f64 - positive;
+    pub fn fit(scores: &[f64], labels: &[f32], weights: &[f32]) -> Self {
+        let of = |is: fn(f32) -> bool| {
+            let samples = labels.iter().enumerate().filter(|(_, label)| is(**label));
+            samples.map(|(sample, _)| weight(weights, sample)).sum::<f64>()
+        };
+        let [positive, negative] = [of(|label| label > 0.0), of(|label| label <= 0.0)];
         let [high, low] = [(positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0)];
-        let pairs: Vec<(f64, f64)> =
-            scores.iter().zip(labels).map(|(&score, &label)| (score, if label > 0.0 { high } else { low })).collect();
+        let pair = |(sample, (&score, &label)): (usize, (&f64, &f32))| Pair {
+            score,
+            target: if label > 0.0 { high } else { low },
+            weight: weight(weights, sample),
+        };
+        let pairs: Vec<Pair> = scores.iter().zip(labels).enumerate().map(pair).collect();
         let mut line = Self { slope: 0.0, offset: ((positive + 1.0) / (negative + 1.0)).ln() };
         let mut loss = line.loss(&pairs);
         for _ in 0..MOST_STEPS {
@@ -42,21 +50,21 @@ impl Calibration {
     }
 
     /// Returns the log loss of scores with their targets.
-    fn loss(&self, pairs: &[(f64, f64)]) -> f64 {
-        let of = |&(score, target): &(f64, f64)| {
+    fn loss(&self, pairs: &[Pair]) -> f64 {
+        let of = |&Pair { score, target, weight }: &Pair| {
             let score = self.of(score);
-            target * log_loss(score) + (1.0 - target) * log_loss(-score)
+            weight * (target * log_loss(score) + (1.0 - target) * log_loss(-score))
         };
         pairs.iter().map(of).sum()
     }
 
     /// Returns the line after a step, and its loss; nothing where this one is as good as any.
-    fn step(&self, pairs: &[(f64, f64)], loss: f64) -> Option<(Self, f64)> {
+    fn step(&self, pairs: &[Pair], loss: f64) -> Option<(Self, f64)> {
         let (mut by_slope, mut by_offset) = (0.0, 0.0);
         let [mut slopes, mut both, mut offsets] = [RIDGE, 0.0, RIDGE];
-        for &(score, target) in pairs {
+        for &Pair { score, target, weight } in pairs {
             let chance = sigmoid(self.of(score));
-            let (excess, curvature) = (chance - target, chance * (1.0 - chance));
+            let (excess, curvature) = (weight * (chance - target), weight * chance * (1.0 - chance));
             by_slope += excess * score;
             by_offset += excess;
             slopes += curvature * score * score;
@@ -77,6 +85,13 @@ impl Calibration {
             (found < loss + ENOUGH * length * descent).then_some((line, found))
         })
     }
+}
+
+/// A sample to fit to.
+struct Pair {
+    score: f64,
+    target: f64,
+    weight: f64,
 }
 
 /// Newton's steps at most; a few are enough.
@@ -128,7 +143,7 @@ mod tests {
     fn the_line_is_that_of_gradient_descent() {
         for (seed, slope, offset) in [(1, 0.4, 0.3), (2, 1.5, -1.0), (3, -0.7, 0.0)] {
             let (scores, labels) = drawn(60, Calibration { slope, offset }, seed);
-            let (found, expected) = (Calibration::fit(&scores, &labels), naive(&scores, &labels));
+            let (found, expected) = (Calibration::fit(&scores, &labels, &[]), naive(&scores, &labels));
             let apart = (found.slope - expected[0]).abs().max((found.offset - expected[1]).abs());
             assert!(apart < 1e-4, "{found:?}, expected {expected:?}, seed {seed}");
         }
@@ -138,19 +153,19 @@ mod tests {
     fn a_line_that_labels_were_drawn_by_is_found() {
         let line = Calibration { slope: 0.6, offset: -0.4 };
         let (scores, labels) = drawn(100_000, line, 4);
-        let found = Calibration::fit(&scores, &labels);
+        let found = Calibration::fit(&scores, &labels, &[]);
         assert!((found.slope - line.slope).abs() < 0.02 && (found.offset - line.offset).abs() < 0.03, "{found:?}");
     }
 
     #[test]
     fn scores_that_tell_all_or_nothing_have_a_line() {
-        let sure = Calibration::fit(&[-2.0, -1.0, 1.0, 2.0], &[-1.0, -1.0, 1.0, 1.0]);
+        let sure = Calibration::fit(&[-2.0, -1.0, 1.0, 2.0], &[-1.0, -1.0, 1.0, 1.0], &[]);
         assert!(sure.slope > 0.0 && sure.slope.is_finite() && sure.offset.abs() < 1e-9, "{sure:?}");
         // Of 3 in 4 the target is 4/5, of the other 1/3, which is 41/60 in the mean.
-        let alike = Calibration::fit(&[0.0; 4], &[1.0, 1.0, 1.0, -1.0]);
+        let alike = Calibration::fit(&[0.0; 4], &[1.0, 1.0, 1.0, -1.0], &[]);
         let expected = (41.0_f64 / 19.0).ln();
         assert!(alike.slope == 0.0 && (alike.offset - expected).abs() < 1e-4, "{alike:?}, expected {expected}");
-        let far = Calibration::fit(&[-1e6, 1e6, 1e6, -1e6], &[-1.0, 1.0, -1.0, 1.0]);
+        let far = Calibration::fit(&[-1e6, 1e6, 1e6, -1e6], &[-1.0, 1.0, -1.0, 1.0], &[]);
         assert!(far.slope.is_finite() && far.offset.is_finite(), "{far:?}");
     }
 }

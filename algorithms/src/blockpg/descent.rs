@@ -44,6 +44,7 @@ pub struct Descend<const AGAIN: bool>;
 impl<const AGAIN: bool> Exchange<BlockPg> for Descend<AGAIN> {
     type Left = mode::Update;
     type Right = mode::Add;
+    const CHANGES_EDGES: bool = false;
     const GROUPED: bool = true;
     const WHOLE: bool = true;
     const BY_ONE: bool = true;
@@ -85,6 +86,7 @@ pub struct DescendApart<const AGAIN: bool>;
 impl<const AGAIN: bool> Exchange<BlockPg> for DescendApart<AGAIN> {
     type Left = mode::Add;
     type Right = mode::Add;
+    const CHANGES_EDGES: bool = false;
     const GROUPED: bool = true;
     const WHOLE: bool = true;
 
@@ -226,6 +228,7 @@ pub struct Tell;
 impl Exchange<BlockPg> for Tell {
     type Left = mode::Add;
     type Right = mode::Read;
+    const CHANGES_EDGES: bool = false;
     const GROUPED: bool = true;
 
     #[inline(always)]

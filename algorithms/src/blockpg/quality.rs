@@ -17,32 +17,52 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Compares scores w·x with labels, −1 or 1. Complexity: a sort.
+    /// Compares scores w·x with labels, −1 or 1; a sample of weight k is k samples (empty: all weigh 1). Complexity: a sort.
     #[must_use]
-    pub fn new(scores: &[f64], labels: &[f32]) -> Self {
-        let number = scores.len().max(1) as f64;
-        let pairs = || scores.iter().zip(labels);
-        let right = pairs().filter(|(score, label)| (**score > 0.0) == (**label > 0.0)).count();
-        Self { auc: auc(scores, labels), log_loss: mean_loss(scores, labels), accuracy: right as f64 / number }
+    pub fn new(scores: &[f64], labels: &[f32], weights: &[f32]) -> Self {
+        let right = scores.iter().zip(labels).map(|(&score, &label)| f64::from((score > 0.0) == (label > 0.0)));
+        Self {
+            auc: auc(scores, labels, weights),
+            log_loss: mean_loss(scores, labels, weights),
+            accuracy: mean(right, weights),
+        }
     }
 
-    /// Compares scores w·x of classes, `[samples, classes]`, with the samples' classes; `logs` makes of the scores of a sample the logarithms of
-    /// chances, [`log_chances`] or [`log_softmax`].
+    /// Compares scores w·x of classes, `[samples, classes]`, with the samples' classes, which weigh as for [`Quality::new`]; `logs` makes of
+    /// the scores of a sample the logarithms of chances, [`log_chances`] or [`log_softmax`].
     #[must_use]
-    pub fn of_classes(scores: &[f64], classes: usize, labels: &[u32], logs: impl Fn(&[f64]) -> Vec<f64>) -> Self {
-        let number = labels.len().max(1) as f64;
-        let pairs = || scores.chunks(classes.max(1)).zip(labels);
-        let loss: f64 = pairs().map(|(scores, &label)| -logs(scores)[label as usize]).sum();
-        let right = pairs().filter(|(scores, label)| likeliest(scores) == **label as usize).count();
-        Self { auc: f64::NAN, log_loss: loss / number, accuracy: right as f64 / number }
+    pub fn of_classes(
+        scores: (&[f64], usize),
+        (labels, weights): (&[u32], &[f32]),
+        logs: impl Fn(&[f64]) -> Vec<f64>,
+    ) -> Self {
+        let pairs = || scores.0.chunks(scores.1.max(1)).zip(labels);
+        let losses = pairs().map(|(scores, &label)| -logs(scores)[label as usize]);
+        let right = pairs().map(|(scores, &label)| f64::from(likeliest(scores) == label as usize));
+        Self { auc: f64::NAN, log_loss: mean(losses, weights), accuracy: mean(right, weights) }
     }
 }
 
-/// Returns the mean log loss of scores w·x by their labels, −1 or 1, in nats.
+/// Returns the mean log loss of scores w·x by their labels, −1 or 1, in nats; samples weigh as for [`Quality::new`].
 #[must_use]
-pub fn mean_loss(scores: &[f64], labels: &[f32]) -> f64 {
-    let losses = scores.iter().zip(labels).map(|(&score, &label)| log_loss(f64::from(label) * score));
-    losses.sum::<f64>() / scores.len().max(1) as f64
+pub fn mean_loss(scores: &[f64], labels: &[f32], weights: &[f32]) -> f64 {
+    mean(scores.iter().zip(labels).map(|(&score, &label)| log_loss(f64::from(label) * score)), weights)
+}
+
+/// Returns the weight of a sample.
+pub(super) fn weight(weights: &[f32], sample: usize) -> f64 {
+    weights.get(sample).map_or(1.0, |&weight| weight.into())
+}
+
+/// Returns a mean over samples; 0 of none.
+fn mean(of_samples: impl Iterator<Item = f64>, weights: &[f32]) -> f64 {
+    let (mut sum, mut total) = (0.0, 0.0);
+    for (sample, value) in of_samples.enumerate() {
+        let weight = weight(weights, sample);
+        sum += weight * value;
+        total += weight;
+    }
+    if total > 0.0 { sum / total } else { 0.0 }
 }
 
 /// Returns the logarithms of the chances of classes by their scores, each against the rest: of their logistic functions, scaled
@@ -77,18 +97,21 @@ pub fn likeliest(scores: &[f64]) -> usize {
     (0..scores.len()).reduce(better).unwrap_or(0)
 }
 
-/// Returns the area under the receiver operating characteristic, by ranks (Mann and Whitney).
-fn auc(scores: &[f64], labels: &[f32]) -> f64 {
-    let mut order: Vec<(f64, bool)> = scores.iter().zip(labels).map(|(&score, &label)| (score, label > 0.0)).collect();
+/// Returns the area under the receiver operating characteristic: the weight of pairs of a sample of label 1 and another that are in this order,
+/// of all such pairs (Mann and Whitney).
+fn auc(scores: &[f64], labels: &[f32], weights: &[f32]) -> f64 {
+    let of = |(at, (&score, &label)): (usize, (&f64, &f32))| (score, label > 0.0, weight(weights, at));
+    let mut order: Vec<(f64, bool, f64)> = scores.iter().zip(labels).enumerate().map(of).collect();
     order.par_sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    let (mut positives, mut rank_sum, mut below) = (0.0, 0.0, 0.0);
+    let (mut positives, mut negatives, mut won) = (0.0, 0.0, 0.0);
     for tied in order.chunk_by(|a, b| a.0 == b.0) {
-        let here = tied.iter().filter(|(_, is_positive)| *is_positive).count() as f64;
-        rank_sum += here * (below + (tied.len() as f64 + 1.0) / 2.0);
-        positives += here;
-        below += tied.len() as f64;
+        let of = |wanted: bool| tied.iter().filter(|one| one.1 == wanted).map(|one| one.2).sum::<f64>();
+        let [above, below] = [of(true), of(false)];
+        won += above * (negatives + below / 2.0);
+        positives += above;
+        negatives += below;
     }
-    (rank_sum - positives * (positives + 1.0) / 2.0) / (positives * (scores.len() as f64 - positives))
+    won / (positives * negatives)
 }
 
 #[cfg(test)]
@@ -115,17 +138,41 @@ mod tests {
                 }
             }
         }
-        let quality = Quality::new(&scores, &labels);
+        let quality = Quality::new(&scores, &labels, &[]);
         assert!((quality.auc - wins / pairs).abs() < 1e-12);
         assert!((quality.log_loss - loss).abs() < 1e-12);
         assert_eq!(quality.accuracy, 4.0 / 7.0);
     }
 
     #[test]
+    fn a_sample_of_weight_k_is_k_samples() {
+        let (scores, labels, weights) =
+            ([0.3, -1.0, 0.3, 2.0, 0.1], [1.0, 1.0, -1.0, 1.0, -1.0], [2.0, 1.0, 3.0, 0.0, 1.0]);
+        let times = |at: usize| std::iter::repeat_n(at, weights[at] as usize);
+        let of: Vec<usize> = (0..5).flat_map(times).collect();
+        let [some, all] = [
+            Quality::new(&scores, &labels, &weights),
+            Quality::new(
+                &of.iter().map(|&at| scores[at]).collect::<Vec<_>>(),
+                &of.iter().map(|&at| labels[at]).collect::<Vec<_>>(),
+                &[],
+            ),
+        ];
+        for (some, all) in [(some.auc, all.auc), (some.log_loss, all.log_loss), (some.accuracy, all.accuracy)] {
+            assert!((some - all).abs() < 1e-12, "{some}, {all}");
+        }
+        let scores = [0.5, 0.25, 0.1, 0.2, 0.2, 0.6];
+        let some = Quality::of_classes((&scores, 3), (&[1, 2], &[3.0, 1.0]), log_softmax);
+        let all = [&scores[..3], &scores[..3], &scores[..3], &scores[3..]].concat();
+        let all = Quality::of_classes((&all, 3), (&[1, 1, 1, 2], &[]), log_softmax);
+        assert!((some.log_loss - all.log_loss).abs() < 1e-12 && some.accuracy == 0.25 && all.accuracy == 0.25);
+    }
+
+    #[test]
     fn the_likeliest_of_many_classes_counts() {
         // Scores of these chances against the rest, which have a sum of 1.
         let scores = [0.5, 0.25, 0.25, 0.2, 0.2, 0.6].map(|chance: f64| (chance / (1.0 - chance)).ln());
-        let quality = Quality::of_classes(&scores, 3, &[1, 2], log_chances);
+        let quality = Quality::of_classes((&scores, 3), (&[1, 2], &[]), log_chances);
         assert_eq!((quality.accuracy, quality.auc.is_nan()), (0.5, true));
         assert!((quality.log_loss + (0.25_f64 * 0.6).ln() / 2.0).abs() < 1e-12);
     }
@@ -138,7 +185,7 @@ mod tests {
             assert!((logs.iter().map(|log| log.exp()).sum::<f64>() - 1.0).abs() < 1e-12, "{logs:?}");
             assert!(logs.iter().all(|log| log.is_finite() && *log <= logs[1]), "{logs:?}");
         }
-        let far = Quality::of_classes(&[-1e4, -9_999.0, -2e4], 3, &[2], log_chances);
+        let far = Quality::of_classes((&[-1e4, -9_999.0, -2e4], 3), (&[2], &[]), log_chances);
         assert!((far.log_loss - 10_001.0 - (-1.0_f64).exp().ln_1p()).abs() < 1e-9, "{far:?}");
     }
 
@@ -151,6 +198,6 @@ mod tests {
 
     #[test]
     fn without_both_classes_there_is_no_curve() {
-        assert!(Quality::new(&[1.0, 2.0], &[1.0, 1.0]).auc.is_nan());
+        assert!(Quality::new(&[1.0, 2.0], &[1.0, 1.0], &[]).auc.is_nan());
     }
 }

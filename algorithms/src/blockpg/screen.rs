@@ -12,6 +12,7 @@ pub struct Screen;
 impl Exchange<BlockPg> for Screen {
     type Left = mode::Read;
     type Right = mode::Update;
+    const CHANGES_EDGES: bool = false;
     const GROUPED: bool = true;
 
     #[inline(always)]

@@ -15,6 +15,7 @@ pub struct Differentiate;
 impl Exchange<BlockPg> for Differentiate {
     type Left = mode::Read;
     type Right = mode::Add;
+    const CHANGES_EDGES: bool = false;
     const GROUPED: bool = true;
 
     #[inline(always)]
@@ -51,6 +52,7 @@ pub struct Shift;
 impl Exchange<BlockPg> for Shift {
     type Left = mode::Update;
     type Right = mode::Read;
+    const CHANGES_EDGES: bool = false;
     const GROUPED: bool = true;
 
     #[inline(always)]

@@ -42,6 +42,7 @@ where
 {
     type Left = mode::Add;
     type Right = mode::Add;
+    const CHANGES_EDGES: bool = false;
 
     #[inline(always)]
     fn exchange(&self, user: Add<'_, L>, item: Add<'_, R>, rating: &mut f32, cx: &mut Context<'_, P>) {

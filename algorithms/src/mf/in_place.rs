@@ -48,6 +48,7 @@ impl Descend {
 impl Exchange<Mf> for Descend {
     type Left = mode::Update;
     type Right = mode::Update;
+    const CHANGES_EDGES: bool = false;
 
     #[inline(always)]
     fn exchange(&self, user: Update<'_, User>, item: Update<'_, Item>, rating: &mut f32, cx: &mut Context<'_, Mf>) {

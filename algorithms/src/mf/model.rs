@@ -75,6 +75,7 @@ where
 {
     type Left = mode::Read;
     type Right = mode::Read;
+    const CHANGES_EDGES: bool = false;
 
     #[inline(always)]
     fn exchange(&self, user: Read<'_, L>, item: Read<'_, R>, rating: &mut f32, cx: &mut Context<'_, P>) {
@@ -130,10 +131,20 @@ impl Model {
     /// Where the model has no such user or item.
     #[must_use]
     pub fn predict(&self, user: usize, item: usize) -> f32 {
+        self.predict_known(Some(user as u32), Some(item as u32))
+    }
+
+    /// Predicts the rating of a user, or someone unknown, for an item, or something unknown: what is known counts.
+    ///
+    /// # Panics
+    /// Where the model has no such user or item.
+    #[must_use]
+    pub fn predict_known(&self, user: Option<u32>, item: Option<u32>) -> f32 {
         let row = |n: usize| n * self.dims..(n + 1) * self.dims;
-        let (p, q) = (&self.users[row(user)], &self.items[row(item)]);
+        let [p, q] = [(&self.users, user), (&self.items, item)]
+            .map(|(rows, at)| at.map_or(&[][..], |at| &rows[row(at as usize)]));
         let product: f32 = p.iter().zip(q).map(|(a, b)| a * b).sum();
-        let bias = |biases: &[f32], n: usize| biases.get(n).copied().unwrap_or(0.0);
+        let bias = |biases: &[f32], at: Option<u32>| at.and_then(|at| biases.get(at as usize)).copied().unwrap_or(0.0);
         self.mean + product + bias(&self.user_biases, user) + bias(&self.item_biases, item)
     }
 }

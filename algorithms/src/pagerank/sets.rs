@@ -74,6 +74,7 @@ impl<P: Program<Left = PageOfSets, Right = PageOfSets, Worker = Sums, Global = S
 impl Exchange<Sets> for Follow {
     type Left = mode::Read;
     type Right = mode::Add;
+    const CHANGES_EDGES: bool = false;
 
     #[inline(always)]
     fn exchange(&self, from: Read<'_, PageOfSets>, to: Add<'_, PageOfSets>, _: &mut (), _: &mut Context<'_, Sets>) {
@@ -84,6 +85,7 @@ impl Exchange<Sets> for Follow {
 impl Exchange<WeightedSets> for Follow {
     type Left = mode::Read;
     type Right = mode::Add;
+    const CHANGES_EDGES: bool = false;
 
     #[inline(always)]
     fn exchange(

@@ -13,6 +13,7 @@ program! {
 impl Exchange<Weighted> for Follow {
     type Left = mode::Read;
     type Right = mode::Add;
+    const CHANGES_EDGES: bool = false;
 
     #[inline(always)]
     fn exchange(&self, from: Read<'_, Page>, to: Add<'_, Page>, weight: &mut f32, _: &mut Context<'_, Weighted>) {

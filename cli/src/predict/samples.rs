@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use megagrid_algorithms::blockpg::{Quality, likeliest};
 use megagrid_datasets::output::Column;
-use megagrid_datasets::{Dictionary, Format, Labels, Lookup, Role, Samples, read_unlabelled};
+use megagrid_datasets::{Dictionary, Format, Labels, Role, Samples, read_unlabelled};
 use megagrid_training::blockpg::{Linear, read_samples};
 use megagrid_training::input::Source;
 use megagrid_training::model;
@@ -79,7 +79,7 @@ fn tell_of_strangers(model: &Linear, samples: &Samples) {
     }
 }
 
-/// Says so where a column is a number to the model and a category of the samples, or the other way round: none of its values counts.
+/// Says so where a value of a column is a number to the model and a category of the samples, or the other way round: it counts nothing.
 fn tell_of_other_kinds(known: &Dictionary, found: &Dictionary) {
     let names = [known, found];
     let [of_known, of_found] = names.map(categories);
@@ -87,13 +87,10 @@ fn tell_of_other_kinds(known: &Dictionary, found: &Dictionary) {
         return;
     }
     let [known, found] = names.map(|names| names.lookup());
-    let is_only_number = |column: &str, numbers: &Lookup, categories: &BTreeMap<String, String>| {
-        numbers.find(column).is_some() && !categories.contains_key(column)
-    };
-    let texts = of_found.iter().filter(|(column, _)| found.find(column).is_none());
-    let texts = texts.filter(|(column, _)| is_only_number(column, &known, &of_known));
-    let numbers = of_known.iter().filter(|(column, _)| known.find(column).is_none());
-    let numbers = numbers.filter(|(column, _)| is_only_number(column, &found, &of_found));
+    let is_only_number = |column: &str| known.find(column).is_some() && !of_known.contains_key(column);
+    let texts = of_found.iter().filter(|(column, _)| is_only_number(column));
+    let are_numbers = |column: &str| known.find(column).is_none() && found.find(column).is_some();
+    let numbers = of_known.iter().filter(|(column, _)| are_numbers(column));
     let pairs = texts.map(|(column, category)| format!("{category} where the model has {column}"));
     let pairs = pairs.chain(numbers.map(|(column, category)| format!("{column} where the model has {category}")));
     let pairs: Vec<String> = pairs.take(LISTED).collect();

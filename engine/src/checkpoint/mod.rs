@@ -6,9 +6,9 @@
 //! are stored summed, so this holds for programs that apply within an iteration what they add in it.
 //!
 //! Edge data in slices (topic models) are stored, edge by edge in an order that no plan changes. Others are not, and
-//! programs that only read them (PageRank, matrix factorization) lose nothing. A program that writes data of one item per
-//! edge cannot go on from a checkpoint: a digest of such data is part of what a checkpoint and a run must agree on, so the
-//! run is refused, when it loads or when it saves into the same directory again, and not continued wrongly.
+//! programs that only read them (PageRank, matrix factorization) lose nothing. A program that may change data of one item per
+//! edge ([`Exchange::CHANGES_EDGES`](megagrid_stages::Exchange::CHANGES_EDGES)) has no checkpoints. A digest of such data is part of what
+//! a checkpoint and a run must agree on.
 //! Hyper-parameters in the fields of stages are not known here and are the caller's to compare.
 //!
 //! ```text
@@ -118,7 +118,7 @@ fn is_first<P: Program>(engine: &Engine<P>) -> bool {
 /// Tells, before a run, whether its checkpoints could be written to `dir`. All processes call it.
 ///
 /// # Errors
-/// `dir` is a file or cannot be listed; it holds checkpoints of another run, of another version of the format, or of a
+/// A stage that may change what edges carry, where that is no slice; `dir` is a file or cannot be listed; it holds checkpoints of another run, of another version of the format, or of a
 /// later iteration.
 pub fn check_target<P: Program<Global: Serialize + DeserializeOwned>>(
     engine: &Engine<P>,
@@ -233,6 +233,10 @@ fn check<P: Program<Global: Serialize + DeserializeOwned>>(
     run: &Fingerprint,
     dir: &Path,
 ) -> Result<(), Error> {
+    let changes = engine.plan().stages.iter().find(|stage| stage.changes_edges).filter(|_| !P::Edge::SHAPE.is_slice());
+    if let Some(stage) = changes {
+        return Err(Error::CheckpointOfEdges(stage.name.clone()));
+    }
     if !dir.try_exists().map_err(io(dir))? {
         return Ok(());
     }

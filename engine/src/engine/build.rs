@@ -127,6 +127,7 @@ pub(super) fn run<P: Program, T: Copy + Send + Sync>(
     program: &Collected<P>,
     settings: &Settings,
 ) -> Result<Run<P>, Error> {
+    settings.check()?;
     estimate::check(estimate::least(source, settings))?;
     for side in [Side::Left, Side::Right] {
         let vertices = source.edges.num_vertices(side);

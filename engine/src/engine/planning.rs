@@ -85,10 +85,7 @@ fn plan_of_bytes<T>(
     bytes: &Bytes,
     settings: &Settings,
 ) -> Result<(Plan, [RowOrder; 2]), Error> {
-    if settings.workers == 0 || settings.workers > 4096 {
-        let found = settings.workers.to_string();
-        return Err(Error::Setting { name: "workers", found, expected: "1 to 4096" });
-    }
+    settings.check()?;
     let orders = row_orders(source, (infos, body), settings.seed);
     let degree = |side: Side| {
         let (offsets, order) = (source.offsets(side), &orders[side as usize]);

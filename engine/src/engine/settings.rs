@@ -1,9 +1,11 @@
 //! How a program is to be run.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use megagrid_stages::simd::Level;
 
+use crate::Error;
 use crate::machine::topology::Topology;
 use crate::plan::Strategy;
 use crate::run::{Injection, Peers};
@@ -43,6 +45,25 @@ pub struct Settings {
     pub grid: bool,
     /// Whether what other processes need first is sent first. Default: true; off for comparisons.
     pub early: bool,
+}
+
+/// Worker threads of a process, and items of a row: beyond, somebody meant something else.
+const WORKERS: RangeInclusive<usize> = 1..=4096;
+const DIMS: RangeInclusive<usize> = 1..=1 << 20;
+
+impl Settings {
+    /// Checks numbers that memory is laid out by.
+    ///
+    /// # Errors
+    /// One that is out of range.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let refused = |name, found: usize, expected| Err(Error::Setting { name, found: found.to_string(), expected });
+        match (self.workers, self.dims) {
+            (workers, _) if !WORKERS.contains(&workers) => refused("workers", workers, "1 to 4096"),
+            (_, dims) if !DIMS.contains(&dims) => refused("dims", dims, "1 to 1048576"),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Default for Settings {

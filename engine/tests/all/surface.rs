@@ -1,10 +1,11 @@
 //! What the engine refuses and what it checks: sequences, graphs of the other kind, settings of a branch, padding.
 
 use megagrid_datasets::Edges;
+use megagrid_engine::checkpoint::check_target;
 use megagrid_engine::{Engine, Error, Injection, Settings, Source};
 use megagrid_partition::EdgeSource;
 use megagrid_stages::simd::Level;
-use megagrid_stages::{Add, Context, Left, Master, Read, Right, Sequence, Update, program, vertex};
+use megagrid_stages::{Add, BatchSize, Context, Left, Master, Read, Right, Sequence, Side, Update, program, vertex};
 
 use crate::made::watch;
 
@@ -45,6 +46,43 @@ fn a_sequence_is_checked() {
         .apply(Right, |page: Master<Page>| *page.sync = *page.delta);
     let error = Engine::<Links>::new(&links, sequence, &settings()).err().unwrap();
     assert!(matches!(error, Error::Sequence(megagrid_stages::Error::NothingToApply(_))), "{error}");
+}
+
+#[test]
+fn rows_have_as_many_items_as_memory_is_laid_out_for() {
+    let links = Edges::square(2, [(0, 1)]).unwrap();
+    for (workers, dims) in [(1, 0), (1, usize::MAX), (0, 1), (1 << 20, 1)] {
+        let sequence = Sequence::new().exchange(|_: Read<Page>, _: Read<Page>| {});
+        let settings = Settings { workers, dims, ..settings() };
+        let error = Engine::<Links>::new(&links, sequence, &settings).err().unwrap();
+        assert!(matches!(error, Error::Setting { .. }), "{error}");
+    }
+}
+
+#[test]
+fn one_worker_reads_what_earlier_batches_settled_whatever_the_slack() {
+    let links = Edges::square(10, (0..9).map(|page| (page, page + 1))).unwrap();
+    for slack in [Some(0), Some(1), Some(3), None] {
+        let sequence = Sequence::new().mini_batch(BatchSize::Vertices(Side::Right, 1), |batch| {
+            let add = |from: Read<Page>, to: Add<Page>| *to.delta += *from.sync + 1;
+            batch.exchange(add).apply(Right, |page: Master<Page>| *page.sync = *page.delta)
+        });
+        let settings = Settings { slack, ..settings() };
+        let mut engine = Engine::<Links>::new(&links, sequence, &settings).unwrap();
+        engine.iterate(1).unwrap();
+        assert_eq!(engine.on(Right).iter().copied().collect::<Vec<_>>(), (0..10).collect::<Vec<_>>(), "{slack:?}");
+    }
+}
+
+#[test]
+fn checkpoints_of_changed_edges_are_refused_before_the_first() {
+    let (ratings, place) = (ratings(), tempfile::tempdir().unwrap());
+    let check = |engine: Engine<Factors>| check_target(&engine, place.path()).err().map(|error| error.to_string());
+    let reads = Sequence::new().exchange(|_: Read<User>, _: Read<Item>, _: &f32| {});
+    assert_eq!(check(Engine::new(&ratings, reads, &settings()).unwrap()), None);
+    let changes = Sequence::new().exchange(|_: Read<User>, _: Read<Item>, edge: &mut f32| *edge += 1.0);
+    let error = check(Engine::new(&ratings, changes, &settings()).unwrap()).unwrap();
+    assert!(error.contains("take edge: &E"), "{error}");
 }
 
 #[test]

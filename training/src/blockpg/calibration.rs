@@ -31,7 +31,7 @@ impl Samples {
         let Some(test) = self.test.as_ref().filter(|_| self.calibrate) else { return Ok(Vec::new()) };
         let line = |(model, &intercept): (usize, &f64)| {
             let scores = test.scores(linear.of(model), intercept)?;
-            Ok(Calibration::fit(&scores, &self.signs_of(model, &test.labels)))
+            Ok(Calibration::fit(&scores, &self.signs_of(model, &test.labels), &test.weights))
         };
         linear.intercepts.iter().enumerate().map(line).collect()
     }

@@ -197,12 +197,13 @@ impl Linear {
     /// Compares the scores of samples with their classes.
     #[must_use]
     pub fn quality(&self, scores: &[f64], labels: &[u32]) -> Quality {
-        quality(scores, self.classes.len(), labels, self.log_chances())
+        quality((scores, self.classes.len()), (labels, &[]), self.log_chances())
     }
 
     /// Returns what a record says of samples to test on.
     pub(super) fn tested(&self, test: &Unseen) -> Result<Metrics, Error> {
-        Ok(metrics(self.quality(&self.scores_of(test)?, &test.labels)))
+        let scores = (&self.scores_of(test)?[..], self.classes.len());
+        Ok(metrics(quality(scores, test.known(), self.log_chances())))
     }
 
     /// Returns the features of a model with the `number` largest weights, the largest first.
@@ -225,14 +226,18 @@ pub(super) fn by_sample(mut of_models: Vec<Vec<f64>>) -> Vec<f64> {
     (0..num_samples).flat_map(|sample| of_models.iter().map(move |scores| scores[sample])).collect()
 }
 
-/// Compares scores, `[samples, models]`, with the places of the samples' classes; `logs` makes of the scores of more than two classes the
-/// logarithms of their chances.
-pub(super) fn quality(scores: &[f64], classes: usize, labels: &[u32], logs: fn(&[f64]) -> Vec<f64>) -> Quality {
+/// Compares scores, `[samples, models]`, of as many classes with the places of the samples' classes, and their weights; `logs` makes of the
+/// scores of more than two classes the logarithms of their chances.
+pub(super) fn quality(
+    (scores, classes): (&[f64], usize),
+    (labels, weights): (&[u32], &[f32]),
+    logs: fn(&[f64]) -> Vec<f64>,
+) -> Quality {
     if classes == 2 {
         let signs: Vec<f32> = labels.iter().map(|&label| if label == 1 { 1.0 } else { -1.0 }).collect();
-        return Quality::new(scores, &signs);
+        return Quality::new(scores, &signs, weights);
     }
-    Quality::of_classes(scores, classes, labels, logs)
+    Quality::of_classes((scores, classes), (labels, weights), logs)
 }
 
 /// Returns what a record says of samples to test on.
@@ -357,7 +362,7 @@ impl Model for Linear {
             ("kkt_violation", violation),
         ];
         let mut metrics = Metrics::from(found.map(|(name, value)| (name.into(), value)));
-        if let Some(l1) = self.l1.filter(|_| self.path.len() > 1) {
+        if let Some(l1) = self.l1 {
             metrics.insert(L1.into(), l1);
             self.path.iter().filter(|one| one.l1 == l1).for_each(|one| metrics.extend(one.tested.clone()));
         }

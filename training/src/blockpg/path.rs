@@ -66,6 +66,8 @@ impl OfPenalty {
 pub(super) struct Fits {
     /// What is known of them, in the order of the path.
     known: Vec<OfPenalty>,
+    /// How many models of each l1 are fitted: of many classes each has its own.
+    models: Vec<usize>,
     /// Their weights, `[penalty][model]`, where samples to test on choose between them.
     weights: Vec<Vec<Sparse>>,
 }
@@ -92,11 +94,13 @@ impl Fits {
             Some(known) => known.join(one),
             None => {
                 self.known.push(one);
+                self.models.push(0);
                 self.weights.push(Vec::new());
             }
         }
-        if is_tested {
-            self.weights[at].extend(weights.into_iter().map(sparse));
+        for weights in weights {
+            self.models[at] += 1;
+            self.weights[at].extend(is_tested.then(|| sparse(weights)));
         }
     }
 
@@ -108,8 +112,13 @@ impl Fits {
         losses.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(at, _)| at)
     }
 
-    /// Has a model, that of the last l1, know of the path, and be the one that did best on samples to test on if there are some.
-    pub(super) fn settle(mut self, samples: &Samples, model: &mut Linear) -> Result<(), Error> {
+    /// Has a model, which is of an `l1`, know of the path, if it is one, and be the one that did best on samples to test on if there are some.
+    pub(super) fn settle(
+        mut self,
+        samples: &Samples,
+        model: &mut Linear,
+        (l1, is_path): (f64, bool),
+    ) -> Result<(), Error> {
         let chosen = self.best(samples.num_models());
         if let Some((at, test)) = chosen.zip(samples.test.as_ref()) {
             let features = samples.features.len() + usize::from(samples.intercept.is_some());
@@ -118,12 +127,16 @@ impl Fits {
             *model = Linear { is_multinomial, ..model_of(samples, weights.iter().map(|one| &one[..]))? };
             self.known[at].tested.extend(model.tested(test)?);
         }
-        if let Some(known) = chosen.or(self.known.len().checked_sub(1)).map(|at| &self.known[at]) {
+        let at = chosen.or_else(|| self.known.iter().position(|known| known.l1 == l1));
+        if let Some(known) = at.map(|at| &self.known[at]) {
             model.certificate = Some(known.certificate);
             model.has_converged = known.has_converged;
-            model.l1 = Some(known.l1);
+            model.l1 = is_path.then_some(known.l1);
         }
-        model.path = self.known;
+        // Of an l1 that not all classes have come to nothing is known yet.
+        let is_whole = |models: usize| models == samples.num_models();
+        let known = self.known.into_iter().zip(self.models).filter(|(_, models)| is_whole(*models));
+        model.path = known.map(|(known, _)| known).collect();
         Ok(())
     }
 }

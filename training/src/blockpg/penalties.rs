@@ -85,13 +85,15 @@ impl Penalties {
             )));
         }
         let of = |step| largest * LAST.powf(f64::from(step) / f64::from(STEPS - 1));
-        Ok(Self::Given((0..STEPS).map(|step| rounded(of(step))).collect()))
+        Ok(Self::Given((0..STEPS).map(|step| to_three_digits(of(step))).collect()))
     }
 }
 
-/// Returns a number to three digits, which is easily given again.
-fn rounded(number: f64) -> f64 {
-    format!("{number:.2e}").parse().unwrap_or(number)
+/// Rounds a number above 0 up to three digits, so that it is easily given again.
+fn to_three_digits(number: f64) -> f64 {
+    let rounded = |number: f64| format!("{number:.2e}").parse().unwrap_or(number);
+    let near = rounded(number);
+    if near < number { rounded(number + 0.01 * 10.0_f64.powf(number.log10().floor())) } else { near }
 }
 
 /// Returns the least l1 with which no feature has a weight: the largest slope of the loss where all are 0, and the intercepts the best that there
@@ -139,12 +141,20 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_rounded_up_to_three_digits() {
+        for (number, rounded) in
+            [(0.123_456, 0.124), (0.123, 0.123), (99.91, 100.0), (2470.0, 2470.0), (1204.9, 1210.0)]
+        {
+            assert_eq!(to_three_digits(number), rounded);
+        }
+    }
+
+    #[test]
     fn numbers_and_the_word_are_written_as_they_are_given() {
         for (text, written) in [("2,1", "[2.0,1.0]"), ("path", "\"path\"")] {
             let penalties: Penalties = text.parse().unwrap();
             assert_eq!(serde_json::to_string(&penalties).unwrap(), written);
             assert_eq!(serde_json::from_str::<Penalties>(written).unwrap(), penalties);
         }
-        assert_eq!(rounded(0.123_456), 0.123);
     }
 }

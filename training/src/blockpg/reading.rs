@@ -7,7 +7,8 @@ use megagrid_datasets::cache::Cache;
 use megagrid_datasets::{Format, Label, Layout, Readers, Samples, add_up, read_samples_with, read_text};
 
 use crate::Error;
-use crate::input::{Changing, Source};
+use crate::changes::Changing;
+use crate::input::Source;
 use crate::room;
 use crate::words::WordOptions;
 

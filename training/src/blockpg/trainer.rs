@@ -46,7 +46,7 @@ pub(super) struct Fitter<A, S> {
     tolerance: f64,
     /// The models of the legs that have ended.
     ended: Fits,
-    /// Where on the path the leg is that is on, and its iterations, when it was measured last.
+    /// Where on the path the leg is that is on, and its iterations.
     penalty: usize,
     iterations: u64,
     /// What is known of the model after an iteration.
@@ -107,6 +107,11 @@ where
         self.begin(samples, engine)
     }
 
+    fn after_iteration(&mut self, _: &Samples, engine: &mut Engine<S::Program>) -> Result<(), Error> {
+        self.see(engine);
+        Ok(())
+    }
+
     fn running(&self, _: &Samples, engine: &Engine<S::Program>) -> Metrics {
         Metrics::from([("kkt_violation".into(), S::progress(engine).optimality.violation)])
     }
@@ -121,7 +126,7 @@ where
     fn measure(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<Option<Measured>, Error> {
         engine.collect()?;
         self.certified = None;
-        (self.penalty, self.iterations) = (self.at(engine), engine.iterations() - S::progress(engine).begun);
+        self.see(engine);
         if engine.plan().processes.this > 0 {
             return Ok(None);
         }
@@ -165,11 +170,11 @@ where
         let mut metrics = Metrics::new();
         if samples.num_models() > 1 {
             let signs = samples.signs_of(self.fitted.len(), &test.labels);
-            metrics.insert(CLASS_TESTED_BY.into(), mean_loss(&now, &signs));
+            metrics.insert(CLASS_TESTED_BY.into(), mean_loss(&now, &signs, &test.weights));
         }
         if self.fitted.len() + 1 == samples.num_models() {
             let all = by_sample(self.tested.iter().cloned().chain([now]).collect());
-            metrics.extend(model::metrics(quality(&all, samples.labels.classes.len(), &test.labels, log_chances)));
+            metrics.extend(model::metrics(quality((&all, samples.labels.classes.len()), test.known(), log_chances)));
         }
         Ok(metrics)
     }
@@ -256,8 +261,26 @@ where
         Ok(Linear { certificate, ..model })
     }
 
+    fn model_so_far(&self, samples: &Samples, engine: &Engine<S::Program>) -> Result<Linear, Error> {
+        let mut model = self.model(samples, engine)?;
+        if self.path.len() > 1 && samples.test.is_some() {
+            let iterations = engine.iterations() - S::progress(engine).begun;
+            self.settle(samples, &mut model, (self.at(engine), iterations))?;
+        }
+        Ok(model)
+    }
+
     fn finish(&self, samples: &Samples, model: &mut Linear) -> Result<(), Error> {
-        let config = &self.path[self.penalty];
+        self.settle(samples, model, (self.penalty, self.iterations))?;
+        model.calibrate(samples.calibration(model)?);
+        Ok(())
+    }
+}
+
+impl<A, S: Solver> Fitter<A, S> {
+    /// Has a model, after `done` iterations at an l1, know of the path, and be the best of it.
+    fn settle(&self, samples: &Samples, model: &mut Linear, (penalty, done): (usize, u64)) -> Result<(), Error> {
+        let config = &self.path[penalty];
         // One that was read has only the features with a weight that is not zero.
         let all = all_weights(model, samples)?;
         model.weights = all.iter().flat_map(|weights| &weights[..samples.features.len()]).copied().collect();
@@ -273,17 +296,18 @@ where
             };
             if at >= self.fitted.len() {
                 let tested = self.tested_on_path(samples, at, weights)?;
-                let iterations = if at == self.fitted.len() { self.iterations } else { 0 };
+                let iterations = if at == self.fitted.len() { done } else { 0 };
                 fits.note(self.known((config, iterations), certificate, tested), [&weights[..]]);
             }
         }
-        fits.settle(samples, model)?;
-        model.calibrate(samples.calibration(model)?);
-        Ok(())
+        fits.settle(samples, model, (config.l1, self.path.len() > 1))
     }
-}
 
-impl<A, S: Solver> Fitter<A, S> {
+    /// Sees where on the path an engine is, and its iterations there.
+    fn see(&mut self, engine: &Engine<S::Program>) {
+        (self.penalty, self.iterations) = (self.at(engine), engine.iterations() - S::progress(engine).begun);
+    }
+
     /// Returns where on the path an engine is.
     fn at(&self, engine: &Engine<S::Program>) -> usize {
         self.path.iter().position(|config| config.l1 == S::progress(engine).l1).unwrap_or(0)
@@ -310,9 +334,9 @@ impl<A, S: Solver> Fitter<A, S> {
         let Some(test) = samples.test.as_ref().filter(|_| self.path.len() > 1) else { return Ok(Metrics::new()) };
         let scores = scores(samples, test, weights)?;
         if samples.num_models() == 1 {
-            return Ok(model::metrics(quality(&scores, samples.labels.classes.len(), &test.labels, log_chances)));
+            return Ok(model::metrics(quality((&scores, samples.labels.classes.len()), test.known(), log_chances)));
         }
-        let loss = mean_loss(&scores, &samples.signs_of(model, &test.labels));
+        let loss = mean_loss(&scores, &samples.signs_of(model, &test.labels), &test.weights);
         Ok(Metrics::from([(CLASS_TESTED_BY.into(), loss / samples.num_models() as f64)]))
     }
 

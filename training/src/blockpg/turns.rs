@@ -250,6 +250,14 @@ where
         Ok(Linear { certificate: self.certificate, ..linear(samples, &self.weights(engine))? })
     }
 
+    fn model_so_far(&self, samples: &Samples, engine: &Engine<S::Program>) -> Result<Linear, Error> {
+        let mut model = self.model(samples, engine)?;
+        if self.path.len() > 1 && samples.test.is_some() {
+            self.finish(samples, &mut model)?;
+        }
+        Ok(model)
+    }
+
     fn finish(&self, samples: &Samples, model: &mut Linear) -> Result<(), Error> {
         let weights = all_weights(model, samples)?;
         let certificate = match model.certificate {
@@ -262,7 +270,7 @@ where
         let mut fits = self.at.ended.clone();
         let known = self.known(samples, &weights, certificate, self.done)?;
         fits.note(known, weights.iter().map(|weights| &weights[..]));
-        fits.settle(samples, model)
+        fits.settle(samples, model, (self.config().l1, self.path.len() > 1))
     }
 }
 

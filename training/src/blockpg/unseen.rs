@@ -13,6 +13,8 @@ pub struct Unseen {
     values: GroupedEdges<f32>,
     /// The places of their classes among those that a model knows; empty where they have no labels.
     pub labels: Vec<u32>,
+    /// What they weigh; all 1 if empty.
+    pub weights: Vec<f32>,
 }
 
 impl Unseen {
@@ -27,11 +29,16 @@ impl Unseen {
                 listed(classes)
             ))
         })?;
-        Ok(Self::of(samples.data.with_right_names(features).0.edges, labels))
+        Ok(Self::of(samples.data.with_right_names(features).0.edges, labels, Vec::new()))
     }
 
-    fn of(values: EdgeList<f32>, labels: Vec<u32>) -> Self {
-        Self { values: GroupedEdges::new(values, &[Side::Right]), labels }
+    fn of(values: EdgeList<f32>, labels: Vec<u32>, weights: Vec<f32>) -> Self {
+        Self { values: GroupedEdges::new(values, &[Side::Right]), labels, weights }
+    }
+
+    /// Returns the places of their classes, and their weights.
+    pub(super) fn known(&self) -> (&[u32], &[f32]) {
+        (&self.labels, &self.weights)
     }
 
     /// Returns their number.
@@ -66,7 +73,7 @@ pub(super) fn split(samples: megagrid_datasets::Samples, sample_weights: Vec<f32
     let of = |name: &str| name.parse().unwrap_or(0);
     let is_test: Vec<bool> = data.left_names.iter().map(|name| SplitMix::new(!seed, of(&name)).unit() < part).collect();
     let [train, test] = data.edges.parts_by_left(&is_test);
-    let test = Unseen::of(test, pick(&labels.of, &is_test, true));
+    let test = Unseen::of(test, pick(&labels.of, &is_test, true), pick(&sample_weights, &is_test, true));
     let of = pick(&labels.of, &is_test, false);
     (train, Labels { of, ..labels }, pick(&sample_weights, &is_test, false), Some(test))
 }

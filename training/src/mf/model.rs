@@ -80,12 +80,7 @@ impl Factors {
     /// Where the model has no such user or item.
     #[must_use]
     pub fn predict(&self, user: Option<u32>, item: Option<u32>) -> f32 {
-        let model = &self.model;
-        let bias = |biases: &[f32], at: Option<u32>| at.and_then(|at| biases.get(at as usize)).copied().unwrap_or(0.0);
-        self.clipped(match (user, item) {
-            (Some(user), Some(item)) => model.predict(user as usize, item as usize),
-            _ => model.mean + bias(&model.user_biases, user) + bias(&model.item_biases, item),
-        })
+        self.clipped(self.model.predict_known(user, item))
     }
 }
 

@@ -12,11 +12,12 @@ use super::space::{Search, Time, TuneOptions, apply, space, untuned};
 use crate::algorithm::Algorithm;
 use crate::checkpoint::Checkpoints;
 use crate::data::Data;
+use crate::job::Job;
 use crate::processes::Processes;
 use crate::record::{self, Record, Tuning};
 use crate::run_options::RunOptions;
 use crate::stopping::Stopping;
-use crate::train::{Job, Observer, Trained, conclude, config};
+use crate::train::{Observer, Trained, conclude, config};
 use crate::{Error, Options, json};
 
 /// A tuned run.

@@ -34,6 +34,7 @@ pub struct Descend {
 impl Exchange<MfByCoordinate> for Descend {
     type Left = mode::Update;
     type Right = mode::Update;
+    const CHANGES_EDGES: bool = false;
 
     #[inline(always)]
     fn exchange(
