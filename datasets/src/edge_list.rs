@@ -79,7 +79,7 @@ mod tests {
             "alice,bob\n",
             "alice,bob\n1,2\n2,carol\n",
             "alice,1\n1,2\n",
-            "alice,bob,may\n1,2,june\ncarol,3,5\n",
+            "alice,bob,may\n1,2,june\ncarol,dan,5\n",
             "source,target\na,b\n",
         ] {
             let read = parse_graph(text.as_bytes(), Format::Edges).unwrap();

@@ -218,6 +218,8 @@ impl Labels {
         }
         let is_told = input.readers().is_none_or(|readers| readers.process() == 0);
         let is_there = |at: usize| names.iter().any(|name| name == at.to_string().as_bytes());
+        // Where there are none at all, whoever tells classes apart says so.
+        let is_told = is_told && (0..positive.len()).any(is_there);
         for (_, label) in positive.iter().enumerate().filter(|(at, _)| is_told && !is_there(*at)) {
             tracing::warn!("{}: no sample has the label {label}, which would be 1", input.path().display());
         }

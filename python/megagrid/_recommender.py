@@ -426,9 +426,16 @@ def _of_some(begin, end, pairs, nobody):
     ends = np.searchsorted(users, np.arange(end - begin), side="right")
     if len(nobody) > _SHORT:
         # A long list is not sorted for each: only who has more of his own needs another.
-        own = [np.union1d(nobody, of) if len(of) else nobody for of in np.split(items, ends[:-1])]
+        own = [_inserted(of, nobody) if len(of) else nobody for of in np.split(items, ends[:-1])]
         ends, items = np.cumsum([len(of) for of in own]), np.concatenate(own)
     return ends.astype(np.int64), items.astype(np.int64)
+
+
+def _inserted(items, into):
+    """Return items, ascending, with others that are ascending."""
+    at = np.searchsorted(into, items)
+    new = into[np.minimum(at, len(into) - 1)] != items
+    return np.insert(into, at[new], items[new])
 
 
 def _nobody(kind):

@@ -101,7 +101,8 @@ fn a_path_that_follows_from_samples_begins_where_no_feature_has_a_weight() {
         assert_eq!(json(&record)["config"]["l1"].as_array().map(Vec::len), Some(20));
         // An update goes on with the l1 of the model.
         let chosen = &result["metrics"]["l1"];
-        done(&["update", &model, &train, "--json", &record, "-q"]);
+        let more = classes::samples(&place, &format!("more{}{how}", names.join("")), names, 30);
+        done(&["update", &model, &more, "--json", &record, "-q"]);
         assert_eq!(&json(&record)["config"]["l1"][0], chosen);
         fails(&["blockpg", &train, "--l1", "path"], 2, &["--holdout 0.1"]);
     }

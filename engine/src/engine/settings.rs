@@ -49,7 +49,7 @@ pub struct Settings {
 
 /// Worker threads of a process, and items of a row: beyond, somebody meant something else.
 const WORKERS: RangeInclusive<usize> = 1..=4096;
-const DIMS: RangeInclusive<usize> = 1..=1 << 20;
+const DIMS: RangeInclusive<usize> = 1..=1 << 40;
 
 impl Settings {
     /// Checks numbers that memory is laid out by.
@@ -60,7 +60,7 @@ impl Settings {
         let refused = |name, found: usize, expected| Err(Error::Setting { name, found: found.to_string(), expected });
         match (self.workers, self.dims) {
             (workers, _) if !WORKERS.contains(&workers) => refused("workers", workers, "1 to 4096"),
-            (_, dims) if !DIMS.contains(&dims) => refused("dims", dims, "1 to 1048576"),
+            (_, dims) if !DIMS.contains(&dims) => refused("dims", dims, "1 to 1099511627776"),
             _ => Ok(()),
         }
     }

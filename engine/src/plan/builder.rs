@@ -144,10 +144,6 @@ impl Builder<'_> {
     /// these vertices, and no other batch does.
     fn lead(&self, side: Side, body: &[Outline], batch: &[Node]) -> usize {
         use Mode::{Add, Read};
-        // One worker is ahead of nobody.
-        if self.plan.workers == 1 {
-            return 0;
-        }
         // On a square graph what a batch adds to the other ends of its edges is other batches' as well.
         let mut adds_elsewhere = false;
         body.iter().for_each(|outline| {

@@ -122,7 +122,7 @@ impl Plan {
                         self.fmt_nodes(f, batch)?;
                     }
                     f.write_str("]")?;
-                    if let (1.., 1..) = (lead, self.slack.unwrap_or(0)) {
+                    if let (1.., 1..) = (lead, self.early()) {
                         write!(f, ", the first {lead} early")?;
                     }
                 }

@@ -11,7 +11,7 @@ impl Plan {
     /// Lists the steps of an iteration in order. The same on every worker.
     #[must_use]
     pub fn events(&self, seed: u64, iteration: u64) -> Vec<Event> {
-        let early = self.slack.map_or(0, |slack| usize::try_from(slack).unwrap_or(usize::MAX));
+        let early = usize::try_from(self.early()).unwrap_or(usize::MAX);
         let mut walk = Walk { early, random: SplitMix::new(seed, iteration), events: Vec::new(), steps: 0 };
         walk.nodes(&self.body);
         walk.events
@@ -43,6 +43,11 @@ impl Plan {
             })
         }
         fixed(&self.body)
+    }
+
+    /// Returns how many batches early a batch's lead runs. One worker is ahead of nobody.
+    pub(super) fn early(&self) -> u64 {
+        self.slack.filter(|_| self.workers > 1).unwrap_or(0)
     }
 
     /// Returns the clocks of an iteration.

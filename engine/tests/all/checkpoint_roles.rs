@@ -146,9 +146,6 @@ fn programs_that_write_edge_data_are_refused() {
     let dir = tempdir().unwrap();
     let mut engine = build();
     run(&mut engine, 1);
-    save(&mut engine, dir.path()).unwrap();
-    assert!(load(&mut build(), dir.path()).unwrap_err().to_string().contains("edge data digest"));
-    run(&mut engine, 2);
-    assert!(save(&mut engine, dir.path()).unwrap_err().to_string().contains("edge data digest"));
-    assert_eq!(names(dir.path()), ["iteration-00001"]);
+    assert!(save(&mut engine, dir.path()).unwrap_err().to_string().contains("may change what edges carry"));
+    assert!(names(dir.path()).is_empty());
 }

@@ -172,12 +172,14 @@ proptest! {
 
     #[test]
     fn batches_are_the_same_for_any_number_of_workers(case in case()) {
-        let expected = case.plan(1, Some(2));
+        let (one, expected) = (case.plan(1, Some(2)), case.plan(2, Some(2)));
         for workers in 2..5 {
             let plan = case.plan(workers, Some(2));
-            prop_assert_eq!(batches(&plan), batches(&expected));
-            prop_assert_eq!(&plan.body, &expected.body);
-            prop_assert_eq!((plan.layers, plan.events(SEED, 3)), (expected.layers, expected.events(SEED, 3)));
+            prop_assert_eq!(batches(&plan), batches(&one));
+            prop_assert_eq!(&plan.body, &one.body);
+            prop_assert_eq!((plan.layers, plan.events(SEED, 3)), (one.layers, expected.events(SEED, 3)));
         }
+        // One worker is ahead of nobody.
+        prop_assert_eq!(one.events(SEED, 3), case.plan(1, Some(0)).events(SEED, 3));
     }
 }

@@ -175,9 +175,10 @@ fn the_best_iteration_on_test_data_is_kept() {
     let scores: Vec<Vec<f64>> = (0..CLASSES).map(|k| test.scores(model.of(k), model.intercepts[k]).unwrap()).collect();
     let loss = |(sample, &label): (usize, &u32)| {
         let all: f64 = scores.iter().map(|of_class| of_class[sample].exp()).sum();
-        all.ln() - scores[label as usize][sample]
+        f64::from(test.weights[sample]) * (all.ln() - scores[label as usize][sample])
     };
-    let mean = test.labels.iter().enumerate().map(loss).sum::<f64>() / test.labels.len() as f64;
+    let total: f64 = test.weights.iter().map(|&weight| f64::from(weight)).sum();
+    let mean = test.labels.iter().enumerate().map(loss).sum::<f64>() / total;
     assert!((mean - best).abs() < 1e-12, "{mean}, and {best} of {losses:?}");
 }
 

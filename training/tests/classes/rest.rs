@@ -217,9 +217,9 @@ fn each_class_keeps_its_best_iteration_on_test_data() {
             }
             let scores = test.scores(model.of(class), model.intercepts[class]).unwrap();
             let signs = test.labels.iter().map(|&of| if of as usize == class { 1.0 } else { -1.0 });
-            let sum: f64 =
-                scores.iter().zip(signs).map(|(score, sign): (&f64, f64)| (-sign * score).exp().ln_1p()).sum();
-            let loss = sum / test.labels.len() as f64;
+            let of = scores.iter().zip(signs).map(|(score, sign): (&f64, f64)| (-sign * score).exp().ln_1p());
+            let weights = test.weights.iter().map(|&weight| f64::from(weight));
+            let loss = of.zip(weights.clone()).map(|(loss, weight)| weight * loss).sum::<f64>() / weights.sum::<f64>();
             assert!((loss - losses[best]).abs() < 1e-12, "class {class}: {loss}, and {best} of {losses:?}");
         }
         assert_eq!(tested.next(), None);
