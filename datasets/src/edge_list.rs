@@ -80,6 +80,8 @@ mod tests {
             "alice,bob\n1,2\n2,carol\n",
             "alice,1\n1,2\n",
             "alice,bob,may\n1,2,june\ncarol,dan,5\n",
+            "ann,bob,NA\nbob,cid,7\ncid,dan,4\n",
+            "ann,bob,\nbob,cid,7\n",
             "source,target\na,b\n",
         ] {
             let read = parse_graph(text.as_bytes(), Format::Edges).unwrap();

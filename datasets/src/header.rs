@@ -205,7 +205,8 @@ impl<'t> First<'t> {
     fn names_a_number(&self) -> bool {
         let is_number = |at: usize| self.fields(at).iter().map(|field| looks_numeric(field)).collect::<Vec<bool>>();
         let first = is_number(0);
-        let mut all = vec![first.len() > 2 && !first.contains(&true); first.len()];
+        let may_be = first.len() > 2 && !first.contains(&true);
+        let mut all: Vec<bool> = self.fields(0).iter().map(|name| may_be && !is_missing(name)).collect();
         for at in 1..self.records.len() {
             let found = is_number(at);
             all.iter_mut().enumerate().for_each(|(column, all)| *all &= found.get(column) == Some(&true));

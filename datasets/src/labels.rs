@@ -34,6 +34,7 @@ impl FromStr for Label {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
+        let text = text.trim();
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
         Ok(number.map_or_else(|| Self::Word(text.to_owned()), Self::Number))
     }
@@ -220,7 +221,10 @@ impl Labels {
         let is_there = |at: usize| names.iter().any(|name| name == at.to_string().as_bytes());
         // Where there are none at all, whoever tells classes apart says so.
         let is_told = is_told && (0..positive.len()).any(is_there);
-        for (_, label) in positive.iter().enumerate().filter(|(at, _)| is_told && !is_there(*at)) {
+        for (at, label) in positive.iter().enumerate().filter(|(at, _)| is_told && !is_there(*at)) {
+            if positive[..at].contains(label) {
+                continue;
+            }
             tracing::warn!("{}: no sample has the label {label}, which would be 1", input.path().display());
         }
         Ok(Self::of_signs(entries.iter().map(|&entry| if names.get(entry) == OTHER { -1.0 } else { 1.0 })))

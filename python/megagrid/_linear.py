@@ -221,7 +221,9 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
             self.classes_ = _input.classes_of_names(found["classes"])
         if "n_features_in_" not in self.__dict__:
             self._know(self.coef_.shape[1], [str(name) for name in found["names"]])
-        if self.report_["result"]["ended_by"] == "iterations" and self.max_iter <= self.n_iter_ and self.tol > 0:
+        # The last of a path may end otherwise than the one that is the model.
+        converged = len(self.path_) > 1 and next((one["has_converged"] for one in json.loads(found["path"]) if one["l1"] == self.l1_), False)
+        if self.report_["result"]["ended_by"] == "iterations" and self.max_iter <= self.n_iter_ and self.tol > 0 and not converged:
             text = f"not converged to tol={self.tol} within {self.max_iter} iterations; try a larger max_iter, or scale the values"
             warnings.warn(text, ConvergenceWarning, stacklevel=5)
 

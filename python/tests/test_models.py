@@ -487,14 +487,18 @@ def test_a_path_is_chosen_by_the_weights_of_samples():
 
 
 @pytest.mark.parametrize("holdout", [None, 0.2])
-def test_a_path_that_is_ended_has_the_model_of_an_l1(clicks, holdout):
-    for last in (1, 5, 12, 20):
-        model = SparseLogisticRegression(l1=[30, 10, 3, 1.0], holdout=holdout)
-        model.fit(*clicks, callback=lambda one, last=last: one["iteration"] >= last)
+@pytest.mark.parametrize("kinds, multinomial", [(2, False), (3, False), (3, True)])
+def test_a_path_that_is_ended_has_the_model_of_an_l1(clicks, holdout, kinds, multinomial):
+    X, y = clicks
+    y = y + (np.asarray(X.sum(axis=1)).ravel() > 0) if kinds == 3 else y
+    for last in (1, 5, 12, 20, 45, 80):
+        model = SparseLogisticRegression(l1=[30, 10, 3, 1.0], holdout=holdout, multinomial=multinomial)
+        model.fit(X, y, callback=lambda one, last=last: one["iteration"] >= last)
         metrics = model.report_["result"]["metrics"]
         assert model.l1_ in [one["l1"] for one in model.path_] and model.l1_ == metrics["l1"]
         of = next(one for one in model.path_ if one["l1"] == model.l1_)
         assert of["nonzeros"] == np.count_nonzero(model.coef_) == metrics["nonzeros"]
+        assert sum(one["iterations"] for one in model.path_) <= model.n_iter_
         objective = metrics["loss"] + model.l1_ * np.abs(model.coef_).sum()
         assert np.isclose(objective, model.report_["result"]["objective"], rtol=1e-6)
 

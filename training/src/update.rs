@@ -266,7 +266,8 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
     let earlier: Vec<Changed> = manifest.option("changes");
     let is_counted_there = |change: &Change| {
         let now = Changed::from(change.clone());
-        let is_it = |before: &Changed| before.change.is_same(change) && before.bytes == now.bytes;
+        let is_it =
+            |before: &Changed| before.change.is_same(change) && now.bytes.is_some() && before.bytes == now.bytes;
         changes.data.is_some() && matches!(change, Change::Add(_)) && earlier.iter().any(is_it)
     };
     for change in removed.into_iter().chain(added) {

@@ -19,19 +19,26 @@ pub struct Calibration {
 impl Calibration {
     /// Finds the line of the smallest log loss by Newton's method with backtracking (Lin, Lin and Weng 2007, Algorithm 1). Of N₊
     /// samples of label 1 and N₋ of label −1 the one side has the target (N₊ + 1) / (N₊ + 2), the other 1 / (N₋ + 2): of no class so few
-    /// samples are sure, and there is a line even where a score tells all classes apart. A sample of weight k is k samples (empty: all weigh 1).
+    /// samples are sure, and there is a line even where a score tells all classes apart. Samples count by their weights
+    /// (empty: all weigh 1), of which only the ratios matter: those above 0 have the mean 1.
     #[must_use]
     pub fn fit(scores: &[f64], labels: &[f32], weights: &[f32]) -> Self {
+        let (number, total) = weights
+            .iter()
+            .filter(|weight| **weight > 0.0)
+            .fold((0.0, 0.0), |(number, total), &weight| (number + 1.0, total + f64::from(weight)));
+        let unit = if total > 0.0 { total / number } else { 1.0 };
+        let weight = |sample: usize| weight(weights, sample) / unit;
         let of = |is: fn(f32) -> bool| {
             let samples = labels.iter().enumerate().filter(|(_, label)| is(**label));
-            samples.map(|(sample, _)| weight(weights, sample)).sum::<f64>()
+            samples.map(|(sample, _)| weight(sample)).sum::<f64>()
         };
         let [positive, negative] = [of(|label| label > 0.0), of(|label| label <= 0.0)];
         let [high, low] = [(positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0)];
         let pair = |(sample, (&score, &label)): (usize, (&f64, &f32))| Pair {
             score,
             target: if label > 0.0 { high } else { low },
-            weight: weight(weights, sample),
+            weight: weight(sample),
         };
         let pairs: Vec<Pair> = scores.iter().zip(labels).enumerate().map(pair).collect();
         let mut line = Self { slope: 0.0, offset: ((positive + 1.0) / (negative + 1.0)).ln() };
@@ -167,5 +174,18 @@ mod tests {
         assert!(alike.slope == 0.0 && (alike.offset - expected).abs() < 1e-4, "{alike:?}, expected {expected}");
         let far = Calibration::fit(&[-1e6, 1e6, 1e6, -1e6], &[-1.0, 1.0, -1.0, 1.0], &[]);
         assert!(far.slope.is_finite() && far.offset.is_finite(), "{far:?}");
+    }
+
+    #[test]
+    fn weights_count_by_their_ratios() {
+        let (scores, labels) = ([-2.0, 0.5, 1.0, -0.3, 2.0, 0.1], [-1.0, 1.0, 1.0, 1.0, 1.0, -1.0]);
+        let plain = Calibration::fit(&scores, &labels, &[]);
+        for weight in [1e-6, 1.0, 1e4] {
+            let found = Calibration::fit(&scores, &labels, &[weight; 6]);
+            assert!((found.slope - plain.slope).abs() < 1e-6 && (found.offset - plain.offset).abs() < 1e-6, "{weight}");
+        }
+        let without = Calibration::fit(&scores[..5], &labels[..5], &[]);
+        let found = Calibration::fit(&scores, &labels, &[2.0, 2.0, 2.0, 2.0, 2.0, 0.0]);
+        assert!((found.slope - without.slope).abs() < 1e-6, "{found:?}, {without:?}");
     }
 }

@@ -18,7 +18,9 @@ impl Samples {
             ));
         };
         let mut classes = (0_u32..).zip(&self.labels.classes);
-        match classes.find(|(class, _)| !test.labels.contains(class)) {
+        let weighs = |sample: usize| test.weights.get(sample).is_none_or(|&weight| weight > 0.0);
+        let has = |class: u32| test.labels.iter().enumerate().any(|(sample, &of)| of == class && weighs(sample));
+        match classes.find(|(class, _)| !has(*class)) {
             Some((_, name)) => Err(Error::option(format!(
                 "--calibrate needs samples of each class to test on, and of class {name} there is none; use a larger --holdout"
             ))),

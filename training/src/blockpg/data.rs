@@ -269,6 +269,15 @@ impl Samples {
                 "holdout {part} of {number} samples leaves none for testing; use a larger one"
             )));
         }
+        if parts
+            .3
+            .as_ref()
+            .is_some_and(|test| !test.weights.is_empty() && test.weights.iter().all(|&weight| weight == 0.0))
+        {
+            return Err(Error::Missing(
+                "all samples that are kept for testing weigh 0; use a larger --holdout".to_owned(),
+            ));
+        }
         Self::fitted(parts, features, intercept)
     }
 

@@ -64,11 +64,13 @@ impl OfPenalty {
 /// The models of a path that have been fitted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Fits {
+    /// Whether there are several l1, one of which is the model's.
+    is_path: bool,
     /// What is known of them, in the order of the path.
     known: Vec<OfPenalty>,
     /// How many models of each l1 are fitted: of many classes each has its own.
     models: Vec<usize>,
-    /// Their weights, `[penalty][model]`, where samples to test on choose between them.
+    /// Their weights, `[penalty][model]`, of a path.
     weights: Vec<Vec<Sparse>>,
 }
 
@@ -86,10 +88,14 @@ fn dense(weights: &Sparse, features: usize) -> Vec<f64> {
 }
 
 impl Fits {
+    /// Begins with none, of as many penalties.
+    pub(super) fn of(penalties: usize) -> Self {
+        Self { is_path: penalties > 1, ..Self::default() }
+    }
+
     /// Takes what is known of a model, or of one of several classes, and its weights, `[models][features]`.
     pub(super) fn note<'w>(&mut self, one: OfPenalty, weights: impl IntoIterator<Item = &'w [f64]>) {
         let at = self.known.iter().position(|known| known.l1 == one.l1).unwrap_or(self.known.len());
-        let is_tested = one.loss().is_some();
         match self.known.get_mut(at) {
             Some(known) => known.join(one),
             None => {
@@ -100,39 +106,34 @@ impl Fits {
         }
         for weights in weights {
             self.models[at] += 1;
-            self.weights[at].extend(is_tested.then(|| sparse(weights)));
+            self.weights[at].extend(self.is_path.then(|| sparse(weights)));
         }
     }
 
     /// Returns the l1 whose models did best on samples to test on, if there are some and all `models` are fitted; of equal ones the largest.
     fn best(&self, models: usize) -> Option<usize> {
-        let tested = self.known.iter().zip(&self.weights).enumerate();
-        let tested = tested.filter(|(_, (_, weights))| weights.len() == models);
+        let tested = self.known.iter().zip(&self.models).enumerate();
+        let tested = tested.filter(|(_, (_, number))| self.is_path && **number == models);
         let losses = tested.filter_map(|(at, (known, _))| Some((at, known.loss()?)));
         losses.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(at, _)| at)
     }
 
-    /// Has a model, which is of an `l1`, know of the path, if it is one, and be the one that did best on samples to test on if there are some.
-    pub(super) fn settle(
-        mut self,
-        samples: &Samples,
-        model: &mut Linear,
-        (l1, is_path): (f64, bool),
-    ) -> Result<(), Error> {
-        let chosen = self.best(samples.num_models());
-        if let Some((at, test)) = chosen.zip(samples.test.as_ref()) {
+    /// Has a model, which is of an `l1`, know of the path, and be the one that did best on samples to test on if there are some. Classes that are
+    /// told apart one after the other have the weights of the same l1, though some have come further.
+    pub(super) fn settle(mut self, samples: &Samples, model: &mut Linear, l1: f64) -> Result<(), Error> {
+        let best = self.best(samples.num_models());
+        let Some(at) = best.or_else(|| self.known.iter().position(|known| known.l1 == l1)) else { return Ok(()) };
+        if self.is_path {
             let features = samples.features.len() + usize::from(samples.intercept.is_some());
             let weights: Vec<_> = self.weights[at].iter().map(|one| dense(one, features)).collect();
             let is_multinomial = model.is_multinomial;
             *model = Linear { is_multinomial, ..model_of(samples, weights.iter().map(|one| &one[..]))? };
+            model.l1 = Some(self.known[at].l1);
+        }
+        if let Some(test) = samples.test.as_ref().filter(|_| self.is_path) {
             self.known[at].tested.extend(model.tested(test)?);
         }
-        let at = chosen.or_else(|| self.known.iter().position(|known| known.l1 == l1));
-        if let Some(known) = at.map(|at| &self.known[at]) {
-            model.certificate = Some(known.certificate);
-            model.has_converged = known.has_converged;
-            model.l1 = is_path.then_some(known.l1);
-        }
+        (model.certificate, model.has_converged) = (Some(self.known[at].certificate), self.known[at].has_converged);
         // Of an l1 that not all classes have come to nothing is known yet.
         let is_whole = |models: usize| models == samples.num_models();
         let known = self.known.into_iter().zip(self.models).filter(|(_, models)| is_whole(*models));
@@ -166,7 +167,7 @@ mod tests {
     }
 
     fn fits(of: impl IntoIterator<Item = OfPenalty>) -> Fits {
-        let mut fits = Fits::default();
+        let mut fits = Fits::of(2);
         of.into_iter().for_each(|one| fits.note(one, [&[0.0, 1.0][..]]));
         fits
     }

@@ -80,7 +80,7 @@ where
             tested: Vec::new(),
             at_zero: samples.total_weight() * std::f64::consts::LN_2,
             tolerance: options.tolerance,
-            ended: Fits::default(),
+            ended: Fits::of(options.path().len()),
             penalty: 0,
             iterations: 0,
             certified: None,
@@ -263,7 +263,7 @@ where
 
     fn model_so_far(&self, samples: &Samples, engine: &Engine<S::Program>) -> Result<Linear, Error> {
         let mut model = self.model(samples, engine)?;
-        if self.path.len() > 1 && samples.test.is_some() {
+        if self.path.len() > 1 {
             let iterations = engine.iterations() - S::progress(engine).begun;
             self.settle(samples, &mut model, (self.at(engine), iterations))?;
         }
@@ -300,7 +300,7 @@ impl<A, S: Solver> Fitter<A, S> {
                 fits.note(self.known((config, iterations), certificate, tested), [&weights[..]]);
             }
         }
-        fits.settle(samples, model, (config.l1, self.path.len() > 1))
+        fits.settle(samples, model, config.l1)
     }
 
     /// Sees where on the path an engine is, and its iterations there.

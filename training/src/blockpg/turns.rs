@@ -107,7 +107,7 @@ where
             objective: f64::INFINITY,
             weights,
             rounds: Vec::new(),
-            ended: Fits::default(),
+            ended: Fits::of(options.path().len()),
         };
         let mut turns = Self {
             of: PhantomData,
@@ -154,6 +154,7 @@ where
     fn after_iteration(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<(), Error> {
         self.certificate = None;
         let done = engine.iterations();
+        self.done = done;
         if done < self.at.since + S::TURN {
             return Ok(());
         }
@@ -252,7 +253,7 @@ where
 
     fn model_so_far(&self, samples: &Samples, engine: &Engine<S::Program>) -> Result<Linear, Error> {
         let mut model = self.model(samples, engine)?;
-        if self.path.len() > 1 && samples.test.is_some() {
+        if self.path.len() > 1 {
             self.finish(samples, &mut model)?;
         }
         Ok(model)
@@ -270,7 +271,7 @@ where
         let mut fits = self.at.ended.clone();
         let known = self.known(samples, &weights, certificate, self.done)?;
         fits.note(known, weights.iter().map(|weights| &weights[..]));
-        fits.settle(samples, model, (self.config().l1, self.path.len() > 1))
+        fits.settle(samples, model, self.config().l1)
     }
 }
 
