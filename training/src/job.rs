@@ -14,7 +14,6 @@ use crate::options::{Options, join, json};
 use crate::processes::Processes;
 use crate::record::Phases;
 use crate::run_options::RunOptions;
-use crate::train::planned;
 use crate::{Error, model};
 
 /// What is to be trained: data, options, and how.
@@ -102,4 +101,12 @@ impl<A: Algorithm> Job<A> {
     pub fn plan(self) -> Result<Plan, Error> {
         planned::<A>(&Arc::new(self.data), &self.options, self.settings)
     }
+}
+
+/// Returns what the engine would do.
+///
+/// # Errors
+/// What making a plan refuses.
+pub fn planned<A: Algorithm>(data: &Arc<A::Data>, options: &A::Options, settings: Settings) -> Result<Plan, Error> {
+    A::form(data, options)(Arc::clone(data), options.clone(), settings)?.plan()
 }

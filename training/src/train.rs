@@ -4,8 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use megagrid_engine::plan::Plan;
-use megagrid_engine::{IterationReport, Settings};
+use megagrid_engine::IterationReport;
 use serde_json::Value;
 
 use crate::algorithm::{Algorithm, Pause, Run};
@@ -339,14 +338,6 @@ pub(crate) fn conclude<A: Algorithm>(
     // The model may be of an iteration after which it was not measured, or of an l1 that was left behind.
     record.result.objective = model.objective().or(record.result.objective);
     Ok(Some(model))
-}
-
-/// Returns what the engine would do.
-///
-/// # Errors
-/// What making a plan refuses.
-pub fn planned<A: Algorithm>(data: &Arc<A::Data>, options: &A::Options, settings: Settings) -> Result<Plan, Error> {
-    A::form(data, options)(Arc::clone(data), options.clone(), settings)?.plan()
 }
 
 #[cfg(test)]

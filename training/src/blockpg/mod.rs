@@ -3,6 +3,7 @@
 mod calibration;
 mod class_weights;
 mod data;
+mod fits;
 mod model;
 mod newton;
 mod normalize;

@@ -12,9 +12,10 @@ use megagrid_stages::{Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
 use super::data::Samples;
+use super::fits::Fits;
 use super::model::{self, Linear, by_sample, quality};
 use super::options::LinearOptions;
-use super::path::{CLASS_TESTED_BY, Fits, OfPenalty};
+use super::path::{CLASS_TESTED_BY, OfPenalty};
 use super::solver::{Begin, Solver};
 use super::unseen::Unseen;
 use super::weights::{all_weights, model_of};

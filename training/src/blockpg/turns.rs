@@ -12,9 +12,10 @@ use megagrid_stages::{Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
 use super::data::Samples;
+use super::fits::Fits;
 use super::model::Linear;
 use super::options::LinearOptions;
-use super::path::{Fits, OfPenalty};
+use super::path::OfPenalty;
 use super::solver::{Begin, Solver};
 use super::weights::{all_weights, model_of};
 use crate::Error;
