@@ -35,7 +35,7 @@ impl Kind {
             Role::From | Role::To | Role::Weight => Self::Graph,
             Role::User | Role::Item | Role::Rating | Role::Time => Self::Ratings,
             Role::Document | Role::Word | Role::Count => Self::Corpus,
-            Role::Label | Role::Text | Role::Without | Role::Category => Self::Samples,
+            Role::Label | Role::Text | Role::Without | Role::Category | Role::Feature => Self::Samples,
         }
     }
 

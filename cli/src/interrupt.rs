@@ -19,6 +19,7 @@ const ITERATING: u8 = 1;
 const ASKED: u8 = 2;
 const WRITING: u8 = 3;
 const COUNTING: u8 = 4;
+const WAITING: u8 = 5;
 
 /// Requests within this time of the first are the same one.
 const AT_A_TIME: Duration = Duration::from_millis(300);
@@ -52,6 +53,8 @@ pub fn install(is_launched: bool) -> anyhow::Result<()> {
         COUNTING => {
             COUNT.fetch_add(1, Ordering::Relaxed);
         }
+        // Nothing has begun that an end would cut off.
+        WAITING => std::process::exit(0),
         ASKED if ASKED_AT.get().is_some_and(|at| at.elapsed() < AT_A_TIME) => {}
         WRITING => eprintln!("megagrid: the results are being written"),
         _ => std::process::exit(EXIT_CODE),
@@ -81,6 +84,12 @@ pub fn asked() -> bool {
 /// Says that iterations are over and results are written.
 pub fn iterations_end() {
     STATE.store(WRITING, Ordering::Relaxed);
+}
+
+/// Says that the command waits for something to begin with: to be asked to end meanwhile is an end as any.
+#[cfg(feature = "serve")]
+pub fn may_end() {
+    STATE.store(WAITING, Ordering::Relaxed);
 }
 
 /// From now on interrupts are counted, and end nothing.

@@ -1,5 +1,6 @@
 //! `megagrid serve`: trained models that answer over HTTP.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::{interrupt, output};
 /// to its directory is served as soon as it is in memory, and no request fails or waits for it; so is that of a training under way.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
-    after_help = "Questions:\n  mf, als         recommend, similar, predict\n  blockpg         predict\n  lda             topics, words\n  \
+    after_help = "Questions:\n  mf, als         recommend, similar, predict, find\n  blockpg         predict\n  lda             topics, words, map\n  \
                   pagerank, hits  top, rank\n\nExamples:\n  megagrid serve movies\n  \
                   curl localhost:8080/recommend -d '{\"users\": [196], \"number\": 5}'\n  \
                   curl localhost:8080/recommend -d '{\"people\": [[[50, 5], [181, 4.5]]]}'\n  \
@@ -87,6 +88,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         time_limit: seconds("--time-limit", args.time_limit)?,
         watch_every: Some(seconds("--watch-every", args.watch_every)?).filter(|every| !every.is_zero()),
     };
+    interrupt::may_end();
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     raise_open_files();
     serve(&options, started, interrupted()).map_err(|error| failure(error, "--port 0 takes a free one"))
@@ -108,7 +110,9 @@ pub fn failure(error: megagrid_serve::Error, free: &str) -> anyhow::Error {
     match error {
         megagrid_serve::Error::Option(problem) => usage(problem),
         // The text has the cause in it.
-        error @ megagrid_serve::Error::Bind { .. } => anyhow::anyhow!("{error} {free}"),
+        megagrid_serve::Error::Bind { ref source, .. } if source.kind() == ErrorKind::AddrInUse => {
+            anyhow::anyhow!("{error} {free}")
+        }
         other => other.into(),
     }
 }

@@ -91,15 +91,15 @@ impl Format {
         Self::from_content(text.head()).ok_or_else(|| Error::UnknownFormat(path.to_path_buf()))
     }
 
-    /// Tells samples of a table by their header, and those of JSON lines by the first object, whatever [`Format::detect`] takes them for; or
-    /// by a file name of these. `None`: they are neither.
+    /// Tells samples of a table by their header, those of JSON lines by the first object and those of Parquet by their beginning, whatever
+    /// [`Format::detect`] takes them for; or by a file name of these. `None`: they are none.
     ///
     /// # Errors
     /// Where the file cannot be read.
     pub fn of_samples(path: &Path) -> Result<Option<Self>, Error> {
         let input = Input::open(path)?;
         if let Some(format) = input.first_name().and_then(Self::from_name) {
-            return Ok(Some(format).filter(|format| *format == Self::JsonLines));
+            return Ok(Some(format).filter(|format| matches!(format, Self::JsonLines | Self::Parquet)));
         }
         Ok(of_first_samples(input.head()?.head()))
     }
@@ -157,6 +157,9 @@ impl Format {
 /// A table where the first line has several fields, of which one is called as labels are or none is a number, and is none of LIBSVM, nor is
 /// the next.
 fn of_first_samples(head: &[u8]) -> Option<Format> {
+    if head.starts_with(b"PAR1") {
+        return Some(Format::Parquet);
+    }
     let first = paired(head).find(|line| !line.is_empty())?;
     if first.starts_with(b"{") {
         return Some(Format::JsonLines);

@@ -75,7 +75,7 @@ impl Layout {
             Role::From | Role::To | Role::Weight => Format::Edges,
             _ if self.roles.has(Role::Text) => Format::Table,
             Role::Document | Role::Word | Role::Count => Format::Counts,
-            Role::Label | Role::Text | Role::Without | Role::Category => Format::Table,
+            Role::Label | Role::Text | Role::Without | Role::Category | Role::Feature => Format::Table,
         };
         let format = match self.format.map_or_else(|| Format::detect(path), Ok) {
             Ok(Format::Libsvm | Format::BagOfWords | Format::LdaC | Format::Text | Format::Ratings | Format::Edges)

@@ -1,18 +1,23 @@
-//! Graphs, ratings and word counts in Parquet files, one edge a row.
+//! Graphs, ratings and word counts in Parquet files, one edge a row. Samples and texts are read by [`crate::sample_table`].
 //!
 //! The columns are those that a user names, else they are told by their names, as in the header of a text
 //! ([`crate::header::known`]). Where no such pair is there, the first two columns are the ends and the third is the number. Ids are integers or
 //! text, as in text files; numbers are of any integer or floating-point type. Decimals are numbers, or ids without digits behind the point.
 //! Nothing may be null.
 
+mod cells;
 mod dates;
 mod decimals;
 mod group;
 
+use std::ops::Range;
+
 use ::parquet::basic::Type as Physical;
 use ::parquet::file::reader::FileReader;
 
-use group::{Place, names, row_groups, usual};
+pub(crate) use cells::{Cells, Value};
+pub(crate) use group::{Group, Place};
+use group::{names, row_groups, usual};
 use megagrid_partition::parallel;
 
 use crate::columns::{Columns, Named, Pass};
@@ -39,12 +44,18 @@ pub(crate) fn weights(input: &Input<'_>) -> Option<&'static str> {
 
 /// Returns the role of the first end, where the names of columns tell it.
 pub(crate) fn role(input: &Input<'_>) -> Option<Role> {
-    let path = input.files().next()?;
-    fenced(path, || Ok(role_of(&names(open_parquet(path)?.metadata().file_metadata().schema_descr())))).ok()?
+    role_of(&column_names(input)?)
 }
 
-/// Reads all files. Edges that take more than `room` bytes are set aside in a file.
-pub(crate) fn read<R: Record>(input: &Input<'_>, room: usize) -> Result<Loaded<R::Data>, Error> {
+/// Returns what the columns of the first file are called.
+pub(crate) fn column_names(input: &Input<'_>) -> Option<Vec<String>> {
+    let path = input.files().next()?;
+    // Whatever is wrong with the file is reported when it is read.
+    fenced(path, || Ok(names(open_parquet(path)?.metadata().file_metadata().schema_descr()))).ok()
+}
+
+/// Returns the row groups of all files that this process is to read.
+pub(crate) fn groups(input: &Input<'_>) -> Result<Vec<Place>, Error> {
     let mut groups = Vec::new();
     for path in input.files() {
         groups.extend(fenced(path, || row_groups(path))?);
@@ -55,10 +66,16 @@ pub(crate) fn read<R: Record>(input: &Input<'_>, room: usize) -> Result<Loaded<R
             "Parquet is read only from files, not from a pipe or bytes in memory; save it in a file",
         ));
     }
-    let groups = match input.readers() {
-        Some(readers) => part_of(&groups, &**readers),
-        None => &groups,
-    };
+    if let Some(readers) = input.readers() {
+        let part = part_of(&groups, &**readers);
+        groups = groups.drain(part).collect();
+    }
+    Ok(groups)
+}
+
+/// Reads all files. Edges that take more than `room` bytes are set aside in a file.
+pub(crate) fn read<R: Record>(input: &Input<'_>, room: usize) -> Result<Loaded<R::Data>, Error> {
+    let groups = groups(input)?;
     let mut named = Named::default();
     loop {
         let mut all = Gathered::new(R::SQUARE, named, None, room, input.readers()).undirected(input.is_undirected());
@@ -67,7 +84,7 @@ pub(crate) fn read<R: Record>(input: &Input<'_>, room: usize) -> Result<Loaded<R
         'all: for groups in groups.chunks(2 * rayon::current_num_threads()) {
             let parse_group = |place: &Place| {
                 let mut columns = Columns::new(R::SQUARE, named);
-                fenced(&place.path, || place.open(input, |group| group.parse::<R>(&mut columns)))?;
+                fenced(place.path(), || place.open(input, |group| group.parse::<R>(&mut columns)))?;
                 Ok(columns)
             };
             let parsed = parallel::map(groups.len(), |at| parse_group(&groups[at]));
@@ -87,8 +104,8 @@ pub(crate) fn read<R: Record>(input: &Input<'_>, room: usize) -> Result<Loaded<R
     }
 }
 
-/// Returns the row groups that this process is to read: about as many bytes as each other one.
-fn part_of<'g>(groups: &'g [Place], readers: &dyn Readers) -> &'g [Place] {
+/// Returns which row groups this process is to read: about as many bytes as each other one.
+fn part_of(groups: &[Place], readers: &dyn Readers) -> Range<usize> {
     let bytes = groups.iter().map(|group| group.bytes).sum();
     let begin = |part: usize| {
         let (share, mut before) = (share(bytes, part, readers.processes()), 0);
@@ -101,7 +118,7 @@ fn part_of<'g>(groups: &'g [Place], readers: &dyn Readers) -> &'g [Place] {
     let is_last = readers.process() + 1 == readers.processes();
     let start = begin(readers.process()).count();
     let end = if is_last { groups.len() } else { begin(readers.process() + 1).count() };
-    &groups[start..end.max(start)]
+    start..end.max(start)
 }
 
 #[cfg(test)]

@@ -239,7 +239,9 @@ pub fn read_unlabelled(
     }
     let (input, format) = open(path, &layout, None, OF_SAMPLES)?;
     let data = match format {
-        Format::Table | Format::JsonLines => sample_table::read(&input, format, Labelled::No, tokenizer)?.data,
+        Format::Table | Format::JsonLines | Format::Parquet => {
+            sample_table::read(&input, format, Labelled::No, tokenizer)?.data
+        }
         _ => libsvm::read_unlabelled(&input)?,
     };
     // A line without blanks is the label of a sample without features, and so is each line of a table.
@@ -263,7 +265,7 @@ pub fn read_corpus(path: impl AsRef<Path>, layout: impl Into<Layout>) -> Result<
 }
 
 /// Reads a corpus; see [`read_corpus`]. The words of texts are those that `tokenizer` finds. Of several processes each reads
-/// a part, as of a graph ([`load_graph_with`]), and then all have all documents; of texts in Parquet each reads all.
+/// a part, as of a graph ([`load_graph_with`]), and then all have all documents.
 ///
 /// # Errors
 /// As [`read_corpus`]; a lost process, or one that has another input.
@@ -371,16 +373,19 @@ fn rated<R: Record>(input: &Input<'_>, format: Format, room: usize) -> Result<Lo
 fn samples(input: &Input<'_>, format: Format, positive: &[Label], tokenizer: Tokenizer) -> Result<Samples, Error> {
     match format {
         Format::Libsvm => libsvm::read(input, positive),
-        Format::Table | Format::JsonLines => sample_table::read(input, format, Labelled::As(positive), tokenizer),
+        Format::Table | Format::JsonLines | Format::Parquet => {
+            sample_table::read(input, format, Labelled::As(positive), tokenizer)
+        }
         found => Err(wrong(input, found, "labelled samples", FORMATS_OF_SAMPLES)),
     }
 }
 
 /// The formats of samples, and how to name that which a file of numbers does not tell.
-const FORMATS_OF_SAMPLES: &str = "libsvm, table, jsonl; of a table, --format table or --columns label=COLUMN says so";
+const FORMATS_OF_SAMPLES: &str =
+    "libsvm, table, jsonl, parquet; of a table, --format table or --columns label=COLUMN says so";
 
 /// The roles of columns of samples.
-const OF_SAMPLES: &[Role] = &[Role::Label, Role::Text, Role::Without, Role::Category];
+const OF_SAMPLES: &[Role] = &[Role::Label, Role::Text, Role::Without, Role::Category, Role::Feature];
 
 fn corpus(
     input: &Input<'_>,

@@ -37,10 +37,12 @@ pub enum Role {
     Without,
     /// Categories of a sample, also where they are numbers.
     Category,
+    /// A feature of a sample, also beside a text.
+    Feature,
 }
 
 impl Role {
-    const ALL: [(&'static str, Self); 14] = [
+    const ALL: [(&'static str, Self); 15] = [
         ("user", Self::User),
         ("item", Self::Item),
         ("rating", Self::Rating),
@@ -55,6 +57,7 @@ impl Role {
         ("text", Self::Text),
         ("without", Self::Without),
         ("category", Self::Category),
+        ("feature", Self::Feature),
     ];
 
     /// Returns the word for it, as a user says it.
@@ -65,7 +68,7 @@ impl Role {
 
     /// Tells whether several columns may have it.
     fn may_be_of_several(self) -> bool {
-        matches!(self, Self::Without | Self::Category)
+        matches!(self, Self::Without | Self::Category | Self::Feature)
     }
 }
 

@@ -211,24 +211,49 @@ pub(crate) fn read_as<T: EdgeData, S: Send + Sync>(
     begin: impl Fn(&mut Text<'_>) -> Result<S, Error> + Sync,
     lines: impl Lines<RowsOf<S, T>>,
 ) -> Result<(Dataset<T>, Column), Error> {
-    let mut mine: Vec<Rows<T>> = Vec::new();
-    // One process has one piece, which others would be sent in several.
-    let most = if input.readers().is_some() { SENT_AT_A_TIME } else { usize::MAX };
+    let mut pieces = Pieces::new(input);
     input.parse(
         |text| begin(text).map(Arc::new),
         |shape| RowsOf { shape: Arc::clone(shape), rows: Rows::default() },
         lines,
-        |RowsOf { rows: chunk, .. }| {
-            match mine.last_mut().filter(|rows| rows.data.len() < most) {
-                Some(rows) => rows.append(chunk, input.path())?,
-                None => mine.push(chunk),
-            }
+        |RowsOf { rows, .. }| {
+            pieces.take(rows)?;
             Ok(ControlFlow::Continue(()))
         },
     )?;
-    let Some(readers) = input.readers() else { return mine.pop().unwrap_or_default().finish(input, holds) };
-    let (mut mine, mut all) = (mine.into_iter(), Rows::default());
-    let take = |piece: &[u8]| all.append(Rows::unpack(piece).map_err(Error::io(input.path()))?, input.path());
-    readers.in_turn(|| Ok(mine.next().map(|rows| rows.pack())), take, |error| Error::io(input.path())(error))?;
-    all.finish(input, holds)
+    pieces.finish(holds)
+}
+
+/// The rows that this process has read.
+pub(crate) struct Pieces<'i, T> {
+    input: &'i Input<'i>,
+    mine: Vec<Rows<T>>,
+}
+
+impl<'i, T: EdgeData> Pieces<'i, T> {
+    /// Begins with none.
+    pub(crate) fn new(input: &'i Input<'i>) -> Self {
+        Self { input, mine: Vec::new() }
+    }
+
+    /// Takes the rows that follow.
+    pub(crate) fn take(&mut self, rows: Rows<T>) -> Result<(), Error> {
+        // One process has one piece, which others would be sent in several.
+        let most = if self.input.readers().is_some() { SENT_AT_A_TIME } else { usize::MAX };
+        match self.mine.last_mut().filter(|last| last.data.len() < most) {
+            Some(last) => last.append(rows, self.input.path())?,
+            None => self.mine.push(rows),
+        }
+        Ok(())
+    }
+
+    /// Numbers the rows and their right ends, once each of several processes has the rows of all.
+    pub(crate) fn finish(mut self, holds: Holds) -> Result<(Dataset<T>, Column), Error> {
+        let input = self.input;
+        let Some(readers) = input.readers() else { return self.mine.pop().unwrap_or_default().finish(input, holds) };
+        let (mut mine, mut all) = (self.mine.into_iter(), Rows::default());
+        let take = |piece: &[u8]| all.append(Rows::unpack(piece).map_err(Error::io(input.path()))?, input.path());
+        readers.in_turn(|| Ok(mine.next().map(|rows| rows.pack())), take, |error| Error::io(input.path())(error))?;
+        all.finish(input, holds)
+    }
 }

@@ -1,12 +1,13 @@
-//! Labelled samples as tables, a sample a record: delimited text with a header, or JSON lines. Documents of a corpus are read alike: samples
+//! Labelled samples as tables, a sample a record: delimited text with a header, JSON lines, or Parquet. Documents of a corpus are read alike: samples
 //! that have the words of a text, and a name in the place of a label.
 //!
-//! One column holds labels. Where a column of texts is named, its words are the features, and their counts the values. Else all other
-//! columns are features, by their names: a number is the value, true is 1, and any other text a category, which is a feature `column=text` of
+//! One column holds labels. Where a column of texts is named, its words are the features, and their counts the values, beside the columns that
+//! are named as features or categories. Else all other columns are features, by their names: a number is the value, true is 1, and any other text a category, which is a feature `column=text` of
 //! value 1. What is missing is 0.
 
 mod cell;
 mod mixed;
+mod parquet;
 mod shape;
 
 use std::borrow::Cow;
@@ -59,10 +60,13 @@ fn rows_of(
     labelled: Labelled<'_>,
     tokenizer: Tokenizer,
 ) -> Result<(Dataset<f32>, Column), Error> {
-    // Quotes may go over line ends, which a part of a file cannot know.
-    let input = &input.in_whole_files()?;
     let reader = Reader { roles: input.roles(), is_json: format == Format::JsonLines, labelled, tokenizer };
     let holds = if reader.are_documents() { Holds::Words } else { Holds::Features };
+    if format == Format::Parquet {
+        return reader.parquet(input, holds);
+    }
+    // Quotes may go over line ends, which a part of a file cannot know.
+    let input = &input.in_whole_files()?;
     rows::read_as(input, holds, |text: &mut Text<'_>| reader.begin(text), reader)
 }
 
@@ -82,17 +86,21 @@ impl Layout {
 impl Reader<'_> {
     fn begin(self, text: &mut Text<'_>) -> Result<Shape, Error> {
         let path = text.path().to_path_buf();
-        let shape = if self.is_json { self.keys(text) } else { self.columns(text) };
-        let shape = shape.map_err(|problem| Error::invalid(&path, problem))?;
+        self.checked(&path, if self.is_json { self.keys(text) } else { self.columns(text) })
+    }
+
+    /// Refuses a table without labels or texts where these are wanted.
+    fn checked(self, path: &Path, shape: Result<Shape, String>) -> Result<Shape, Error> {
+        let shape = shape.map_err(|problem| Error::invalid(path, problem))?;
         if shape.label.is_none() && matches!(self.labelled, Labelled::As(_)) {
             let (known, columns) = (KNOWN.join(", "), listed(&shape.names, shape.names.len()));
             let problem = format!(
                 "no column is called {known}; say with --columns label=COLUMN which holds the labels; {columns}"
             );
-            return Err(Error::invalid(&path, problem));
+            return Err(Error::invalid(path, problem));
         }
         if shape.text.is_none() && self.are_documents() {
-            return Err(Error::invalid(&path, unnamed(&shape.names)));
+            return Err(Error::invalid(path, unnamed(&shape.names)));
         }
         Ok(shape)
     }

@@ -3,7 +3,6 @@
 //! Another column may have names of the documents; those of one name are one. Otherwise they are numbered as records, from 1.
 
 pub(crate) mod names;
-mod parquet;
 
 use std::path::Path;
 
@@ -16,7 +15,7 @@ use crate::roles::listed;
 use crate::text::{Input, Separator, Text, integer, number, paired};
 use crate::texts::names::{called, known};
 use crate::warned::is_first;
-use crate::{Corpus, Dataset, Error, Format, Layout, Role, Roles, Tokenizer, add_up, sample_table};
+use crate::{Corpus, Dataset, Error, Format, Layout, Role, Roles, Tokenizer, add_up, parquet, sample_table};
 
 /// The roles of columns of corpora.
 pub(crate) const OF_CORPORA: &[Role] = &[Role::Document, Role::Word, Role::Count, Role::Text];
@@ -28,10 +27,7 @@ pub(crate) fn read(input: &Input<'_>, format: Format, tokenizer: Tokenizer) -> R
         let problem = "a text has its words in it, and is counted; leave word and count out of --columns";
         return Err(Error::invalid(input.path(), problem));
     }
-    let (data, names) = match format {
-        Format::Parquet => parquet::read(input, tokenizer)?,
-        _ => sample_table::read_documents(input, format, tokenizer)?,
-    };
+    let (data, names) = sample_table::read_documents(input, format, tokenizer)?;
     let data = if names.ids.len() == 0 { data } else { named(data, names, input.path())? };
     Ok(Corpus::new(with_counts(data)))
 }
@@ -81,7 +77,7 @@ impl Layout {
                 Some(keys) => told_by_keys(&keys, &self.roles).map_err(|problem| Error::invalid(path, problem))?,
                 None => None,
             },
-            Format::Parquet => parquet::names(&Input::open(path)?).and_then(|names| told(&names, &self.roles)),
+            Format::Parquet => parquet::column_names(&Input::open(path)?).and_then(|names| told(&names, &self.roles)),
             _ => None,
         };
         Ok(Self { roles: roles.unwrap_or_else(|| self.roles.clone()), ..self })

@@ -15,7 +15,7 @@ pub enum Error {
     #[error("{0}")]
     Option(String),
     /// An address that cannot be listened at.
-    #[error("{address}: {source}; is another server there?")]
+    #[error("{address}: {source}; {}", of_binding(source))]
     Bind {
         /// The address.
         address: SocketAddr,
@@ -33,6 +33,14 @@ pub enum Error {
     /// What the system refuses to a server.
     #[error("serving: {0}")]
     System(#[from] io::Error),
+}
+
+/// Says what may be wrong with an address.
+fn of_binding(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::AddrNotAvailable => "expected an address of this machine, or 0.0.0.0 for all of them",
+        _ => "is another server there?",
+    }
 }
 
 /// Why a question is not answered.

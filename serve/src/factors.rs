@@ -124,7 +124,7 @@ impl OfFactors {
         }
     }
 
-    /// What people rated is left out; what the model does not know of it counts for nothing.
+    /// What people rated is left out; what the model does not know of it counts for nothing. Who rated nothing that it knows gets no item.
     fn recommend_to(
         &self,
         people: &[Vec<(Name, f32)>],
@@ -133,8 +133,8 @@ impl OfFactors {
     ) -> Result<Answer<'_>, Refusal> {
         let number = checked_together("the number of people", people.len(), number)?;
         let (items, mut room) = (&self.sides[1], Solver::default());
-        let (mut placed, mut left_out) = (Vec::new(), Vec::new());
-        for (person, rated) in (1..).zip(people) {
+        let (mut placed, mut left_out, mut of) = (Vec::new(), Vec::new(), Vec::new());
+        for (person, rated) in (1_usize..).zip(people) {
             let mut known = Vec::with_capacity(rated.len());
             for (item, value) in rated {
                 let value = checked_value(item, *value)?;
@@ -143,16 +143,24 @@ impl OfFactors {
             let found = self.placing.place(&mut room, &known).map_err(|value| {
                 Refusal::Bad(format!("person {person} has feedback {value}; expected 0 or a number above"))
             })?;
-            let nothing = || {
-                format!("of person {person} nothing counts: of {} items {} are in the model", rated.len(), known.len())
-            };
-            placed.push(found.ok_or_else(|| Refusal::Unknown(nothing()))?);
+            let Some(found) = found else { continue };
+            placed.push(found);
+            of.push(person - 1);
             let mut seen: Vec<u32> = known.iter().map(|&(item, _)| item).chain(excluded.iter().copied()).collect();
             seen.sort_unstable();
             seen.dedup();
             left_out.push(seen);
         }
-        Ok(items.answers(&self.recommendations.of_people(&placed, number, |at| &left_out[at])))
+        if placed.is_empty() {
+            let rated: usize = people.iter().map(Vec::len).sum();
+            let problem =
+                format!("of what people rated, {rated} items in all, nothing counts: the model does not know it");
+            return Err(Refusal::Unknown(problem));
+        }
+        let mut best = vec![Vec::new(); people.len()];
+        let found = self.recommendations.of_people(&placed, number, |at| &left_out[at]);
+        of.into_iter().zip(found).for_each(|(person, found)| best[person] = found);
+        Ok(items.answers(&best))
     }
 
     fn similar(&self, body: &[u8]) -> Result<Answer<'_>, Refusal> {

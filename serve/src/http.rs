@@ -1,15 +1,15 @@
-//! Requests: who may ask, how much, how long, how many at a time, and which model answers.
+//! Requests: how many are answered at a time, and which model answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, RawPathParamsRejection};
-use axum::extract::{DefaultBodyLimit, Path, RawPathParams, Request, State};
-use axum::http::header::{ALLOW, AUTHORIZATION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, Method, StatusCode, Uri};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::extract::rejection::{BytesRejection, PathRejection};
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::header::{ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
@@ -17,12 +17,12 @@ use megagrid_training::lda::explorer;
 use megagrid_training::page;
 use serde::Serialize;
 use serde_json::{Value, json};
-use subtle::ConstantTimeEq;
 use tokio::sync::{Mutex, Semaphore};
 
+use crate::gate::{guard, in_time, too_large};
 use crate::hosts::Hosts;
 use crate::metrics::Metrics;
-use crate::models::{Loaded, Served};
+use crate::models::Served;
 use crate::{Answer, Refusal};
 
 /// What all requests share.
@@ -43,6 +43,8 @@ pub struct Server {
     pub hosts: Hosts,
     /// How long a question may take, its body included.
     pub time_limit: Duration,
+    /// How many bytes a body may have.
+    pub body_limit: usize,
 }
 
 /// What those share who ask for models to be read again: one reading is for all who asked before it began.
@@ -54,6 +56,14 @@ pub struct Reloads {
     problems: Mutex<Vec<String>>,
 }
 
+/// How many models answer a question that not one answers.
+pub enum Able {
+    /// No model.
+    None,
+    /// More than one.
+    Several,
+}
+
 type Shared = State<Arc<Server>>;
 
 /// What the server answers, as OpenAPI has it.
@@ -63,18 +73,14 @@ const PAGE: &str = include_str!("page.html");
 /// What the page may load.
 pub(crate) const POLICY: &str =
     "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
-/// What stands before a token.
-const SCHEME: &[u8] = b"Bearer ";
-/// What all may ask: whether the server is there, whether its models are fresh, and the page, which asks for the token.
-const OPEN: [&str; 4] = ["/", "/health", "/ready", "/fresh"];
 
 /// What is said of paths that there are not.
 const NO_PAGE: &str = "there is no such page; GET /openapi.json lists all";
 /// Where models are read again.
-const RELOAD: &str = "/reload";
+pub const RELOAD: &str = "/reload";
 
-/// Returns what answers requests, whose bodies have at most `body_limit` bytes.
-pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
+/// Returns what answers requests.
+pub fn router(server: Arc<Server>) -> Router {
     let html = Bytes::from(page::filled(PAGE).replace("/* explorer.js */", explorer::SCRIPT));
     Router::new()
         .route("/", get(|| async { ([(CONTENT_SECURITY_POLICY, POLICY)], Html(html)) }))
@@ -96,56 +102,9 @@ pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
             refused(StatusCode::METHOD_NOT_ALLOWED, format!("expected {expected} {}", uri.path()))
         })
         .route_layer(from_fn_with_state(Arc::clone(&server), in_time))
-        .layer(DefaultBodyLimit::max(body_limit))
+        .layer(DefaultBodyLimit::max(server.body_limit))
         .layer(from_fn_with_state(Arc::clone(&server), guard))
         .with_state(server)
-}
-
-/// Lets in who knows the token, or without one who calls the server by a name that it has.
-async fn guard(State(server): Shared, request: Request, next: Next) -> Response {
-    if let Some(token) = &server.token
-        && !OPEN.contains(&request.uri().path())
-        && !knows(token, request.headers())
-    {
-        let refused = refused(StatusCode::UNAUTHORIZED, "expected the header \"Authorization: Bearer TOKEN\"");
-        return ([(WWW_AUTHENTICATE, "Bearer")], refused).into_response();
-    }
-    if server.token.is_none()
-        && let Some(problem) = server.hosts.problem(request.headers())
-    {
-        return refused(StatusCode::FORBIDDEN, problem);
-    }
-    next.run(request).await
-}
-
-/// Ends what takes too long, and counts it where it is a question to a model.
-async fn in_time(
-    State(server): Shared,
-    parts: Result<RawPathParams, RawPathParamsRejection>,
-    request: Request,
-    next: Next,
-) -> Response {
-    if request.uri().path() == RELOAD {
-        // Large models take longer than a question may.
-        return next.run(request).await;
-    }
-    match tokio::time::timeout(server.time_limit, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => {
-            if let Some((at, question)) = parts.as_ref().ok().and_then(|parts| server.asked(parts)) {
-                let (model, late) = (&server.models[at].name, StatusCode::REQUEST_TIMEOUT.as_u16());
-                server.metrics.answered(model, question, late, server.time_limit);
-            }
-            let problem = format!("not done in {} s; ask for less at a time", server.time_limit.as_secs_f64());
-            refused(StatusCode::REQUEST_TIMEOUT, problem)
-        }
-    }
-}
-
-fn knows(token: &str, headers: &HeaderMap) -> bool {
-    let given = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().split_at_checked(SCHEME.len()));
-    let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(SCHEME)).map(|(_, token)| token);
-    given.is_some_and(|given| given.ct_eq(token.as_bytes()).into())
 }
 
 /// Tells whether all models are as young as they have to be.
@@ -201,24 +160,26 @@ impl Server {
         problems
     }
 
-    /// Returns which model a path asks, by its decoded parts, and what.
-    fn asked<'p>(&self, parts: &'p RawPathParams) -> Option<(usize, &'p str)> {
-        let part = |name: &str| parts.iter().find_map(|(known, part)| (known == name).then_some(part));
-        let question = part("question")?;
-        let at = match part("model") {
-            Some(model) => self.models.iter().position(|served| served.name == model)?,
-            None => self.able(question).next()?,
-        };
-        self.answers(at, question).then_some((at, question))
-    }
-
     /// Tells whether a model answers a question.
-    fn answers(&self, at: usize, question: &str) -> bool {
+    pub fn answers(&self, at: usize, question: &str) -> bool {
         self.models[at].current().answers.questions().contains(&question)
     }
 
+    /// Returns the only model that answers a question.
+    ///
+    /// # Errors
+    /// None does, or several.
+    pub fn only_able(&self, question: &str) -> Result<usize, Able> {
+        let mut able = self.able(question);
+        match (able.next(), able.next()) {
+            (Some(at), None) => Ok(at),
+            (None, _) => Err(Able::None),
+            (Some(_), Some(_)) => Err(Able::Several),
+        }
+    }
+
     /// Returns the models that answer a question.
-    fn able(&self, question: &str) -> impl Iterator<Item = usize> {
+    pub fn able(&self, question: &str) -> impl Iterator<Item = usize> {
         (0..self.models.len()).filter(move |&at| self.answers(at, question))
     }
 }
@@ -226,19 +187,20 @@ impl Server {
 /// Asks the only model that answers a question.
 async fn ask_any(
     State(server): Shared,
-    Path(question): Path<String>,
+    question: Result<Path<String>, PathRejection>,
     method: Method,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    let mut able = server.able(&question);
-    let found = (able.next(), able.next());
-    drop(able);
-    let problem = match found {
-        (Some(_), None) if method != Method::POST => return not_posted(&format!("/{question}")),
-        (Some(at), None) => return answer(server, at, question, body).await,
-        (None, _) if method != Method::POST => NO_PAGE.to_owned(),
-        (None, _) => format!("no model answers \"{question}\"; GET /models says what they answer"),
-        (Some(_), Some(_)) => format!("several models answer \"{question}\"; ask one: POST /models/NAME/{question}"),
+    let Ok(Path(question)) = question else { return refused(StatusCode::NOT_FOUND, NO_PAGE) };
+    let problem = match server.only_able(&question) {
+        Ok(at) if method == Method::POST => return answer(server, at, question, body).await,
+        Ok(_) | Err(Able::Several) if method != Method::POST => return not_posted(&format!("/{question}")),
+        Ok(_) => return failed(),
+        Err(Able::None) if method != Method::POST => NO_PAGE.to_owned(),
+        Err(Able::None) => format!("no model answers \"{question}\"; GET /models says what they answer"),
+        Err(Able::Several) => {
+            format!("several models answer \"{question}\"; ask one: POST /models/NAME/{question}")
+        }
     };
     refused(StatusCode::NOT_FOUND, problem)
 }
@@ -246,31 +208,22 @@ async fn ask_any(
 /// Asks a model by its name.
 async fn ask(
     State(server): Shared,
-    Path((model, question)): Path<(String, String)>,
+    path: Result<Path<(String, String)>, PathRejection>,
     method: Method,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
+    let Ok(Path((model, question))) = path else { return refused(StatusCode::NOT_FOUND, NO_PAGE) };
     let Some(at) = server.models.iter().position(|served| served.name == model) else {
         return refused(StatusCode::NOT_FOUND, format!("there is no model \"{model}\"; GET /models lists them"));
     };
-    if let Some(refused) = unanswered(&model, &server.models[at].current(), &question) {
-        return refused;
+    if !server.answers(at, &question) {
+        let known = server.models[at].current().answers.questions().join(", ");
+        return refused(StatusCode::NOT_FOUND, format!("\"{model}\" does not answer \"{question}\", but {known}"));
     }
     if method != Method::POST {
         return not_posted(&format!("/models/{model}/{question}"));
     }
     answer(server, at, question, body).await
-}
-
-/// Answers, and counts what became of it.
-async fn answer(server: Arc<Server>, at: usize, question: String, body: Result<Bytes, BytesRejection>) -> Response {
-    let begin = Instant::now();
-    let response = match body {
-        Ok(body) => computed(Arc::clone(&server), at, question.clone(), body).await,
-        Err(rejection) => refused(rejection.status(), rejection.body_text()),
-    };
-    server.metrics.answered(&server.models[at].name, &question, response.status().as_u16(), begin.elapsed());
-    response
 }
 
 /// Answers, and which model gave them.
@@ -281,6 +234,15 @@ struct Answered<'m> {
     model: &'m str,
     stale: bool,
     version: u64,
+}
+
+/// Answers a question that a model has.
+async fn answer(server: Arc<Server>, at: usize, question: String, body: Result<Bytes, BytesRejection>) -> Response {
+    match body {
+        Ok(body) => computed(server, at, question, body).await,
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => too_large(server.body_limit),
+        Err(rejection) => refused(rejection.status(), rejection.body_text()),
+    }
 }
 
 async fn computed(server: Arc<Server>, at: usize, question: String, body: Bytes) -> Response {
@@ -295,10 +257,6 @@ async fn computed(server: Arc<Server>, at: usize, question: String, body: Bytes)
         let _permits = (permit, thread);
         let served = &server.models[at];
         let loaded = served.current();
-        // It may have become a model of another kind since the question was let in.
-        if let Some(refused) = unanswered(&served.name, &loaded, &question) {
-            return refused;
-        }
         match loaded.answers.answer(&question, &body) {
             Ok(answers) => Json(Answered {
                 age_seconds: loaded.age_seconds(),
@@ -315,13 +273,6 @@ async fn computed(server: Arc<Server>, at: usize, question: String, body: Bytes)
     answering.await.unwrap_or_else(|_| failed())
 }
 
-/// Returns what a question gets that a model does not answer; nothing where it does.
-fn unanswered(name: &str, loaded: &Loaded, question: &str) -> Option<Response> {
-    let known = loaded.answers.questions();
-    let problem = || format!("\"{name}\" does not answer \"{question}\", but {}", known.join(", "));
-    (!known.contains(&question)).then(|| refused(StatusCode::NOT_FOUND, problem()))
-}
-
 /// What a question gets that does not come as questions do.
 fn not_posted(path: &str) -> Response {
     let problem = format!("expected POST {path}, with the question in JSON");
@@ -333,18 +284,17 @@ fn failed() -> Response {
     refused(StatusCode::INTERNAL_SERVER_ERROR, "the server failed to answer; its log says why")
 }
 
-fn refused(status: StatusCode, problem: impl Into<String>) -> Response {
+pub fn refused(status: StatusCode, problem: impl Into<String>) -> Response {
     (status, Json(json!({ "error": problem.into() }))).into_response()
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::models::tests::Anything;
     use crate::questions::Answers;
 
     /// Serves answers on one thread, and takes three questions at a time.
-    fn server(answers: Box<dyn Answers>) -> Arc<Server> {
+    pub(crate) fn server(answers: Box<dyn Answers>) -> Arc<Server> {
         Arc::new(Server {
             models: vec![Served::of(answers, "none".into())],
             metrics: Metrics::default(),
@@ -354,6 +304,7 @@ mod tests {
             token: None,
             hosts: Hosts::default(),
             time_limit: Duration::from_secs(60),
+            body_limit: 1 << 20,
         })
     }
 
@@ -361,19 +312,9 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().build().unwrap()
     }
 
-    /// Of the model that was looked at when a question came another one may have taken the place when it is answered.
-    #[test]
-    fn a_question_is_answered_by_a_model_that_has_it() {
-        let (server, runtime) = (server(Box::new(Anything)), runtime());
-        let status = |question: &str| {
-            runtime.block_on(computed(Arc::clone(&server), 0, question.to_owned(), Bytes::new())).status()
-        };
-        assert_eq!([status("rank"), status("words")], [StatusCode::OK, StatusCode::NOT_FOUND]);
-    }
-
     /// Fails where it is asked while it answers.
     #[derive(Default)]
-    struct OneAtATime(std::sync::Mutex<()>);
+    pub(crate) struct OneAtATime(std::sync::Mutex<()>);
 
     impl Answers for OneAtATime {
         fn questions(&self) -> &'static [&'static str] {

@@ -21,6 +21,7 @@
 mod connections;
 mod error;
 mod factors;
+mod gate;
 mod hosts;
 mod http;
 mod linear;
@@ -108,6 +109,7 @@ pub fn serve(
         token: options.token.clone(),
         hosts,
         time_limit: options.time_limit,
+        body_limit: options.body_limit,
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(options.threads)
@@ -134,10 +136,15 @@ fn names(options: &Options) -> Result<Vec<String>, Error> {
 /// Takes an address, without listening yet: until models are there, connections are refused, and not left to wait.
 fn bound(address: SocketAddr) -> Result<TcpSocket, Error> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // Connections of a server that was there before may be ending. Elsewhere this means to share the address.
+    let mut bound = socket.bind(address);
+    // Connections of a server that was there before may be ending. A server that shares the address may lose it as long as it does not listen,
+    // so this is the second try. Elsewhere it means another thing.
     #[cfg(unix)]
-    socket.set_reuseaddr(true)?;
-    socket.bind(address).map_err(|source| Error::Bind { address, source })?;
+    if bound.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse) {
+        socket.set_reuseaddr(true)?;
+        bound = socket.bind(address);
+    }
+    bound.map_err(|source| Error::Bind { address, source })?;
     Ok(socket)
 }
 
@@ -200,7 +207,7 @@ async fn run(
     started(listener.local_addr()?, &server.models);
     let watching = options.watch_every.map(|every| tokio::spawn(watch(Arc::clone(&server), every)));
     let grace = options.time_limit.max(LEAST_GRACE);
-    let cut_off = connections::serve(listener, router(server, options.body_limit), stop, grace).await;
+    let cut_off = connections::serve(listener, router(server), stop, grace).await;
     if cut_off > 0 {
         tracing::warn!("requests that were not done in {} s are cut off: {cut_off}", grace.as_secs_f64());
     }

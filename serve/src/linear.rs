@@ -17,7 +17,8 @@ pub struct OfFeatures {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Predict {
-    /// Pairs of a feature and a value; features that the model does not know weigh nothing.
+    /// Pairs of a feature and a value; features that the model does not know weigh nothing, but count in the
+    /// length of a sample where samples were scaled to length 1.
     samples: Option<Vec<Vec<(Name, f32)>>>,
     /// Texts whose words are features, as of the column of texts that the model was trained on. Their predictions follow those of samples.
     texts: Option<Vec<String>>,

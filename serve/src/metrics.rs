@@ -61,7 +61,11 @@ impl Default for Metrics {
             failed_reloads: Family::default(),
         };
         let registry = &mut metrics.registry;
-        registry.register("requests", "Questions by their status", metrics.requests.clone());
+        registry.register(
+            "requests",
+            "Questions by their status, 499 where the client did not wait; others without a model or a question",
+            metrics.requests.clone(),
+        );
         let times = metrics.seconds.clone();
         registry.register_with_unit("request_duration", "From question to answer", Unit::Seconds, times);
         registry.register_with_unit("model_age", "Since the model was written", Unit::Seconds, metrics.ages.clone());
@@ -86,6 +90,12 @@ impl Metrics {
         self.requests.get_or_create(&Answered { model, question, status }).inc();
     }
 
+    /// Counts a request that no model answers.
+    pub fn refused(&self, model: &str, question: &str, status: u16) {
+        let refused = Answered { model: label(model), question: question.to_owned(), status };
+        self.requests.get_or_create(&refused).inc();
+    }
+
     /// Counts a model that could not be loaded again.
     pub fn reload_failed(&self, model: &str) {
         self.failed_reloads.get_or_create(&OfModel { model: label(model) }).inc();
@@ -99,6 +109,8 @@ impl Metrics {
             self.ages.get_or_create(&model).set(loaded.age_seconds());
             self.stale.get_or_create(&model).set(served.is_stale(&loaded).into());
             self.versions.get_or_create(&model).set(loaded.version as i64);
+            // Who looks at how much it rises needs to see it at 0.
+            drop(self.failed_reloads.get_or_create(&model));
         }
         let mut text = String::new();
         // Writing to a string cannot fail.

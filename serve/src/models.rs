@@ -275,10 +275,19 @@ impl Served {
     }
 
     fn read_again(&self, failure: &mut Option<Failure>) -> Result<Arc<Loaded>, Error> {
-        let (version, stamp) = (self.current().version + 1, Stamp::of(&self.directory).ok());
-        let loaded = behind_answers(|| Loaded::read(&self.directory, version)).and_then(|loaded| {
-            let replaced = || megagrid_training::Error::invalid(&self.directory, REPLACED).into();
-            loaded.map(Arc::new).ok_or_else(replaced)
+        let (current, stamp) = (self.current(), Stamp::of(&self.directory).ok());
+        let (version, kind) = (current.version + 1, current.manifest.kind.clone());
+        drop(current);
+        let refused = |problem: &str| megagrid_training::Error::invalid(&self.directory, problem).into();
+        let loaded = behind_answers(|| Loaded::read(&self.directory, version)).and_then(|loaded| match loaded {
+            Some(loaded) if loaded.manifest.kind != kind => {
+                let found = &loaded.manifest.kind;
+                Err(refused(&format!(
+                    "it is a model of {found} now, and one of {kind} is served; start the server anew"
+                )))
+            }
+            Some(loaded) => Ok(Arc::new(loaded)),
+            None => Err(refused(REPLACED)),
         });
         *failure = loaded.as_ref().err().map(|error| Failure::after(failure.as_ref(), error.to_string(), stamp));
         let loaded = loaded?;

@@ -60,14 +60,16 @@ impl OfTopics {
         let number = checked_number(number)?.min(self.model.counts.topics.totals.len());
         checked_together("the number of texts", texts.len(), number)?;
         let bags: Vec<Vec<(u32, u32)>> = texts.iter().map(|text| self.bag(text)).collect();
-        if let Some(at) = bags.iter().position(|bag| bag.is_empty()) {
-            return Err(Refusal::Unknown(format!("text {} has no word that the model knows", at + 1)));
+        if bags.iter().all(|bag| bag.is_empty()) {
+            return Err(Refusal::Unknown("no text has a word that the model knows".to_owned()));
         }
-        let of_text = |mixture: Vec<f32>| {
+        let of_text = |(bag, mixture): (&Vec<(u32, u32)>, Vec<f32>)| {
             let topic = |(topic, share): (u32, f32)| Share { share: share.into(), topic };
+            // Of a text without a known word nothing is known.
+            let number = if bag.is_empty() { 0 } else { number };
             best((0..).zip(mixture), number).into_iter().map(topic).collect()
         };
-        Ok(Answer::Topics(self.model.mixtures(&bags).into_iter().map(of_text).collect()))
+        Ok(Answer::Topics(bags.iter().zip(self.model.mixtures(&bags)).map(of_text).collect()))
     }
 
     /// Counts the words of a text that the model knows.

@@ -8,6 +8,7 @@ mod blockpg;
 mod classes;
 #[cfg(feature = "baselines")]
 mod compare;
+mod convert;
 mod cuts;
 mod data_commands;
 mod demo;
@@ -42,6 +43,8 @@ mod predict;
 mod ranks;
 mod recommend;
 mod records;
+#[cfg(all(unix, feature = "serve"))]
+mod requests;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "serve")]

@@ -106,7 +106,7 @@ fn a_path_that_follows_from_samples_begins_where_no_feature_has_a_weight() {
         assert_eq!(&json(&record)["config"]["l1"][0], chosen);
         fails(&["blockpg", &train, "--l1", "path"], 2, &["--holdout 0.1"]);
     }
-    fails(&["blockpg", &place.name("abc"), "--l1", "4,low"], 2, &["\"low\"", "the word path"]);
+    fails(&["blockpg", &place.name("abc"), "--l1", "4,low"], 2, &["\"low\"", "the word path by itself"]);
 }
 
 #[test]

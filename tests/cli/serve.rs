@@ -85,7 +85,7 @@ impl Server {
         (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")))
     }
 
-    fn answers(&self, path: &str, question: &Value) -> Value {
+    pub fn answers(&self, path: &str, question: &Value) -> Value {
         let (status, mut said) = self.ask(path, question);
         assert_eq!(status, 200, "{question}: {said}");
         said["answers"].take()
@@ -262,10 +262,10 @@ fn what_cannot_be_answered_is_refused_with_the_reason() {
             "/recommend",
             "{\"people\": [[[\"nowhere\", 5]]]}",
             404,
-            "of person 1 nothing counts: of 1 items 0 are in the model",
+            "of what people rated, 1 items in all, nothing counts",
         ),
         ("/recommend", "not JSON", 400, "line 1 column"),
-        ("/recommend", &format!("{{\"users\": [\"{}\"]}}", "u".repeat(5000)), 413, "length limit"),
+        ("/recommend", &format!("{{\"users\": [\"{}\"]}}", "u".repeat(5000)), 413, "4000 bytes (--body-limit)"),
         (
             "/similar",
             &format!("{{\"number\": 10000, \"items\": [{}\"i1\"]}}", "\"i1\",".repeat(10)),

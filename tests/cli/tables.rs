@@ -195,24 +195,40 @@ fn members(label: &str) -> (String, String) {
     (csv, json)
 }
 
+/// The same in Parquet.
+fn members_in_parquet(place: &Place) -> String {
+    let rows = 0..60_i64;
+    let column = |of: fn(i64) -> i64| Column::I64(rows.clone().map(of).collect());
+    let cities: Vec<String> = rows.clone().map(|row| ["Oslo", "Rome"][row as usize % 2].to_owned()).collect();
+    let columns = [
+        ("age", column(|row| 20 + row * 7 % 31)),
+        ("member", column(|row| i64::from(row % 3 > 0))),
+        ("class", column(|row| i64::from(20 + row * 7 % 31 > 34 || row % 11 == 0))),
+        ("city", Column::Strings(cities.into())),
+    ];
+    write_table(&place.path("members.parquet"), &columns).unwrap();
+    place.name("members.parquet")
+}
+
 #[test]
-fn samples_of_a_table_and_of_json_are_one_model_without_a_word() {
+fn samples_of_any_table_are_one_model_without_a_word() {
     let place = Place::new();
     let (csv, json) = members("class");
     let (csv, jsonl) = (place.file("members.csv", &csv), place.file("members.jsonl", &json));
     let fit = ["--l1", "0.1", "--intercept", "-q", "-w", "1", "--model"];
-    let models = [&csv, &jsonl].map(|input| {
+    let parquet = members_in_parquet(&place);
+    let models = [&csv, &jsonl, &parquet].map(|input| {
         let model = place.name(&format!("of-{}", input.rsplit_once('.').unwrap().1));
         done(&[&["blockpg", input][..], &fit, &[&model]].concat());
         model
     });
     let weights = models.each_ref().map(|model| fs::read(format!("{model}/weights.parquet")).unwrap());
-    assert!(weights[0] == weights[1]);
+    assert!(weights[0] == weights[1] && weights[0] == weights[2]);
     let expected = done(&["predict", &models[0], &csv]);
     assert_eq!(expected.lines().count(), 60);
     let unlabelled = place.file("unlabelled", "member,age\nTRUE,30\n,\n");
     for model in &models {
-        assert!([&csv, &jsonl].iter().all(|input| done(&["predict", model, input]) == expected));
+        assert!([&csv, &jsonl, &parquet].iter().all(|input| done(&["predict", model, input]) == expected));
         assert_eq!(done(&["predict", model, &unlabelled]).lines().count(), 2);
         done(&["predict", model, &csv, "--quality"]);
     }
@@ -220,6 +236,9 @@ fn samples_of_a_table_and_of_json_are_one_model_without_a_word() {
     let renamed = place.file("renamed.csv", members("bought").0);
     let next = place.name("next");
     done(&["update", &models[1], &renamed, "--columns", "label=bought", "--model", &next, "-q"]);
+    let described = done(&["inspect", &parquet, "--as", "samples"]);
+    assert!(described.contains("60 samples"), "{described}");
+    done(&["convert", "--as", "samples", &parquet, &place.name("members.mgrid")]);
     let again = place.file("again.csv", "age,member,class,city\n30,true,0,Bern\n");
     done(&["update", &next, &again, "-q"]);
     assert!(done(&["predict", &next, &csv]).lines().count() == 60);

@@ -299,6 +299,15 @@ pub(crate) fn names(path: &Path, column: Option<Column<'static>>) -> Result<Dict
     }
 }
 
+/// Refuses what is no finite number: predictions would be made up.
+pub(crate) fn check_numbers<N: Copy + Into<f64>>(path: &Path, numbers: &[N]) -> Result<(), Error> {
+    match numbers.iter().map(|&number| number.into()).enumerate().find(|(_, number): &(usize, f64)| !number.is_finite())
+    {
+        Some((at, number)) => Err(Error::invalid(path, format!("number {} is {number}; {DAMAGED}", at + 1))),
+        None => Ok(()),
+    }
+}
+
 /// Reads some columns of a table.
 pub(crate) fn columns<const N: usize>(path: &Path, wanted: [&str; N]) -> Result<[Option<Column<'static>>; N], Error> {
     let mut table = read_table(path)?;

@@ -19,9 +19,12 @@ use crate::records::Record;
 use crate::roles::Places;
 use crate::text::{Input, Malformed};
 
+/// What columns of edges hold.
+const PLAIN: &str = "integers, floating-point numbers or text";
+
 /// Where a row group is.
-pub(super) struct Place {
-    pub(super) path: PathBuf,
+pub(crate) struct Place {
+    path: PathBuf,
     /// Its position in the file.
     group: usize,
     /// Its bytes in the file.
@@ -44,8 +47,13 @@ pub(super) fn row_groups(path: &Path) -> Result<Vec<Place>, Error> {
 }
 
 impl Place {
+    /// Returns the file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Opens the file anew: readers of one file on several threads would move each other's position in it.
-    pub(super) fn open(
+    pub(crate) fn open(
         &self,
         input: &Input<'_>,
         read: impl FnOnce(&Group<'_>) -> Result<(), Error>,
@@ -58,11 +66,11 @@ impl Place {
 }
 
 /// An open row group.
-pub(super) struct Group<'a> {
+pub(crate) struct Group<'a> {
     place: &'a Place,
     input: &'a Input<'a>,
     reader: &'a dyn RowGroupReader,
-    schema: &'a SchemaDescriptor,
+    pub(super) schema: &'a SchemaDescriptor,
     num_rows: usize,
 }
 
@@ -88,8 +96,14 @@ impl Group<'_> {
         })
     }
 
-    fn names(&self) -> Vec<String> {
+    /// Returns what its columns are called.
+    pub(crate) fn names(&self) -> Vec<String> {
         names(self.schema)
+    }
+
+    /// Returns the number of its rows.
+    pub(crate) fn num_rows(&self) -> usize {
+        self.num_rows
     }
 
     fn columns<R: Record>(&self) -> Result<Places, Error> {
@@ -104,7 +118,7 @@ impl Group<'_> {
     fn ids(&self, at: usize) -> Result<Ids, Error> {
         let described = self.schema.column(at);
         let is_whole = scale(&described).map(|scale| scale == 0);
-        let reader = self.column_reader(at, &described, false)?;
+        let reader = self.column_reader(at, &described, false, PLAIN)?;
         Ok(match reader {
             _ if is_whole == Some(false) => return Err(self.wrong_type(&described, "integers or text")),
             ColumnReader::Int32ColumnReader(reader) => {
@@ -129,7 +143,7 @@ impl Group<'_> {
         let described = self.schema.column(at);
         let (unsigned, scale) = (is_unsigned(&described), scale(&described));
         let number = |integer: i128| integer as f64;
-        let mut numbers = match self.column_reader(at, &described, are_times)? {
+        let mut numbers = match self.column_reader(at, &described, are_times, PLAIN)? {
             ColumnReader::FloatColumnReader(reader) => widen(self.values(reader, &described)?, f64::from),
             ColumnReader::DoubleColumnReader(reader) => self.values(reader, &described)?,
             ColumnReader::Int32ColumnReader(reader) => {
@@ -173,7 +187,14 @@ impl Group<'_> {
         })
     }
 
-    fn column_reader(&self, at: usize, described: &ColumnDescriptor, is_time: bool) -> Result<ColumnReader, Error> {
+    /// Opens a column. What does not stand for itself, as dates do where they are not times, is refused as not `expected`.
+    pub(super) fn column_reader(
+        &self,
+        at: usize,
+        described: &ColumnDescriptor,
+        is_time: bool,
+        expected: &str,
+    ) -> Result<ColumnReader, Error> {
         let is_decimal = scale(described).is_some();
         // A date lies in an integer, but stands for something else.
         let stands_for_itself = is_unsigned(described)
@@ -199,7 +220,7 @@ impl Group<'_> {
         let is_nested = described.max_rep_level() > 0 || described.path().parts().len() > 1;
         let are_bytes = described.physical_type() == Physical::FIXED_LEN_BYTE_ARRAY && !is_decimal;
         if is_nested || !stands_for_itself || are_bytes {
-            return Err(self.wrong_type(described, "integers, floating-point numbers or text"));
+            return Err(self.wrong_type(described, expected));
         }
         if let Some(readers) = self.input.readers() {
             readers.has_read(u64::try_from(self.reader.metadata().column(at).compressed_size()).unwrap_or(0));
@@ -214,15 +235,21 @@ impl Group<'_> {
     ) -> Result<Vec<D::T>, Error> {
         let (mut values, mut levels) = (Vec::new(), Vec::new());
         let read = read_rows(&mut reader, self.num_rows, Some(&mut levels), &mut values);
-        let num_read = read.map_err(|error| self.error(error))?;
         if let Some(null) = levels.iter().position(|&level| level < described.max_def_level()) {
             let expected = format!("a value in column {}", described.name());
             return Err(self.malformed(null, Malformed::new("row", b"null", expected)));
         }
-        if num_read != self.num_rows || values.len() != self.num_rows {
-            return Err(self.invalid(format!("a row group has {num_read} rows, expected {}", self.num_rows)));
-        }
+        self.check_rows(read.map(|read| read.min(values.len())), self.num_rows)?;
         Ok(values)
+    }
+
+    /// Checks how many rows a column had where so many are expected.
+    pub(crate) fn check_rows(&self, read: Result<usize, ParquetError>, expected: usize) -> Result<(), Error> {
+        let read = read.map_err(|error| self.error(error))?;
+        if read == expected {
+            return Ok(());
+        }
+        Err(self.invalid(format!("a column ends {} rows before the row group does", expected - read)))
     }
 
     /// Parses the rows. The texts are room for the ids of a row.
@@ -235,12 +262,18 @@ impl Group<'_> {
         rows.try_for_each(|row| parse(row, &mut texts).map_err(|malformed| self.malformed(row, malformed)))
     }
 
-    fn malformed(&self, row: usize, Malformed { field, found, expected }: Malformed) -> Error {
+    /// Says which row it is that is malformed.
+    pub(crate) fn malformed(&self, row: usize, Malformed { field, found, expected }: Malformed) -> Error {
         let line = self.place.first_row + row as u64 + 1;
         Error::Malformed { path: self.place.path.clone(), line, field, found, expected }
     }
 
-    fn wrong_type(&self, described: &ColumnDescriptor, expected: &str) -> Error {
+    /// Refuses a column for what it holds.
+    pub(crate) fn wrong_column(&self, at: usize, expected: &str) -> Error {
+        self.wrong_type(&self.schema.column(at), expected)
+    }
+
+    pub(super) fn wrong_type(&self, described: &ColumnDescriptor, expected: &str) -> Error {
         let (name, found) = (described.path().string(), described.physical_type());
         let list = if described.max_rep_level() > 0 { "lists of " } else { "" };
         // What stands in another column has its name before its own.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
+use crate::parquet::Value;
 use crate::rows::Rows;
 use crate::text::{Malformed, number};
 
@@ -46,6 +47,28 @@ impl<'c> Cell<'c> {
     /// Takes a value of JSON for a category, whatever it is.
     pub(super) fn of_any_value(value: &'c RawValue) -> Result<Self, Malformed> {
         text_of(value).map(|text| if text.is_empty() { Self::Nothing } else { Self::Text(text) })
+    }
+
+    /// Takes a value of a column of some type: true is 1, and a text is one, also of digits.
+    pub(super) fn of_typed(value: Value<'c>) -> Result<Self, Malformed> {
+        let number = match value {
+            Value::Nothing | Value::Text(b"") => return Ok(Self::Nothing),
+            Value::Text(text) => return Ok(Self::Text(Cow::Borrowed(text))),
+            Value::Truth(truth) => f32::from(u8::from(truth)),
+            Value::Integer(integer) => integer as f32,
+            Value::Single(number) => number,
+            Value::Double(number) => number as f32,
+        };
+        if number.is_finite() {
+            return Ok(Self::Number(number));
+        }
+        let found = value.text().unwrap_or_default();
+        Err(Malformed::new("value", &found, "a finite number of single precision"))
+    }
+
+    /// Takes a value of a column of some type for a category, whatever it is.
+    pub(super) fn of_any_typed(value: Value<'c>) -> Self {
+        value.text().filter(|text| !text.is_empty()).map_or(Self::Nothing, Self::Text)
     }
 
     /// Adds what the column says of the sample that the next [`Rows::end`] ends.

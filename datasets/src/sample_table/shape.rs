@@ -117,10 +117,15 @@ impl Reader<'_> {
             return self.shape(separator, names, &self.roles.by_name());
         }
         text.skip_lines(lines);
+        self.named(separator, fields)
+    }
+
+    /// Takes the names of columns.
+    pub(super) fn named(self, separator: Separator, names: Vec<String>) -> Result<Shape, String> {
         if !self.are_documents() {
-            check_names(&fields)?;
+            check_names(&names)?;
         }
-        self.shape(separator, fields, self.roles)
+        self.shape(separator, names, self.roles)
     }
 
     /// Returns the numbers of `width` columns, as those that a model was trained on have them. Samples to predict may lack that of labels.
@@ -178,7 +183,9 @@ impl Reader<'_> {
     fn with_uses(self, mut shape: Shape, roles: &Roles) -> Result<Shape, String> {
         let ends = [(shape.label, Use::Label), (shape.text, Use::Text)];
         ends.into_iter().for_each(|(at, of)| at.into_iter().for_each(|at| shape.uses[at] = of));
-        for (role, of) in [(Role::Category, Use::Category), (Role::Without, Use::Nothing)] {
+        for (role, of) in
+            [(Role::Feature, Use::Feature), (Role::Category, Use::Category), (Role::Without, Use::Nothing)]
+        {
             for place in roles.all(role) {
                 match (place.find(&shape.names, shape.names.len()), place) {
                     (Some(at), _) if [shape.label, shape.text].contains(&Some(at)) => {

@@ -56,6 +56,19 @@ fn words_of_a_column_are_features_in_any_syntax() {
 }
 
 #[test]
+fn columns_that_are_named_count_beside_a_text() {
+    let expected = [sample("1", &[("good", 1.0), ("price", 2.5), ("zip=104", 1.0)]), sample("0", &[("price", 1.0)])];
+    let csv = "id,y,body,price,zip\n7,1,good,2.5,104\n8,0,,1,\n";
+    let json = "{\"price\": 2.5, \"zip\": 104, \"body\": \"good\", \"y\": 1, \"id\": 7}\n{\"y\": 0, \"body\": null, \"price\": 1}";
+    for (text, format) in [(csv, Format::Table), (json, Format::JsonLines)] {
+        let read = read_as(text, format, "text=body,feature=price,category=zip", Labelled::As(&[])).unwrap();
+        assert_eq!(shown(&read), expected, "{text}");
+    }
+    let gone = read_as(csv, Format::Table, "text=body,feature=cost", Labelled::As(&[])).unwrap_err();
+    assert!(gone.contains("there is no column cost for feature"), "{gone}");
+}
+
+#[test]
 fn columns_are_features_by_name() {
     let expected = [
         sample("no", &[("age", 41.5), ("city=Oslo", 1.0)]),

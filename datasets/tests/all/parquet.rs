@@ -3,7 +3,7 @@
 use std::fs;
 
 use megagrid_datasets::output::{Column, read_table, write_table};
-use megagrid_datasets::{Format, parse_graph, read_graph, read_ratings};
+use megagrid_datasets::{Format, Layout, parse_graph, read_graph, read_ratings, read_samples};
 use proptest::prelude::*;
 
 /// Two columns as Arrow for C++ writes them, with checksums of pages.
@@ -55,5 +55,7 @@ proptest! {
         let _ = read_table(&path);
         let _ = read_ratings(&path, Some(Format::Parquet));
         let _ = read_graph(&path, Some(Format::Parquet));
+        let of_rating = Layout { roles: "label=rating".parse().unwrap(), ..Layout::from(Some(Format::Parquet)) };
+        let _ = read_samples(&path, of_rating, &[]);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use megagrid_datasets::output::{Column, write_table};
 use megagrid_datasets::{
-    Format, Readers, Tokenizer, load_graph, load_graph_with, load_ratings, load_ratings_with, read_corpus,
+    Format, Layout, Readers, Tokenizer, load_graph, load_graph_with, load_ratings, load_ratings_with, read_corpus,
     read_corpus_with, read_ratings, read_samples, read_samples_with,
 };
 
@@ -152,6 +152,34 @@ fn samples_are_divided_by_lines() {
                 assert_eq!(found, expected);
             }
         }
+    }
+}
+
+#[test]
+fn rows_of_parquet_are_divided_by_row_groups() {
+    let folder = Folder::new();
+    for (part, rows) in [(0, 300), (1, 1), (2, 200)] {
+        let text = |at: i64| format!("word{} and word{}", at * at % 31, part);
+        let path = folder.file(&format!("{part}.parquet"), "");
+        let columns = [
+            ("label", Column::I64((0..rows).map(|at| at % 3).collect())),
+            ("body", Column::Strings((0..rows).map(text).collect())),
+            ("age", Column::F64((0..rows).map(|at| at as f64 / 4.0).collect())),
+        ];
+        write_table(&path, &columns).unwrap();
+    }
+    let (path, texts) = (folder.0.path(), Layout { roles: "text=body".parse().unwrap(), ..Layout::default() });
+    for layout in [Layout::default(), texts.clone()] {
+        let expected = read_samples(path, &layout, &[]).unwrap();
+        for processes in 1..6 {
+            let read = |readers| read_samples_with(path, &layout, &[], Tokenizer::default(), Some(&readers)).unwrap();
+            assert!(together(processes, read).iter().all(|found| *found == expected), "{processes} processes");
+        }
+    }
+    let expected = read_corpus(path, &texts).unwrap();
+    for processes in 1..6 {
+        let read = |readers| read_corpus_with(path, &texts, Tokenizer::default(), Some(&readers)).unwrap();
+        assert!(together(processes, read).iter().all(|found| *found == expected), "{processes} processes");
     }
 }
 

@@ -14,7 +14,7 @@ use super::data::{num_models, prepared};
 use super::path::{self, OfPenalty};
 use super::unseen::Unseen;
 use crate::Error;
-use crate::model::{self, DAMAGED, Manifest, Model};
+use crate::model::{self, DAMAGED, Manifest, Model, check_numbers};
 use crate::options::json;
 use crate::record::Metrics;
 use crate::words::WordOptions;
@@ -324,7 +324,10 @@ impl Model for Linear {
         let mut weights = Vec::new();
         for title in titles(&classes) {
             match take(&title) {
-                Some(Column::F64(column)) if column.len() == features.len() => weights.extend_from_slice(&column),
+                Some(Column::F64(column)) if column.len() == features.len() => {
+                    check_numbers(&path, &column)?;
+                    weights.extend_from_slice(&column);
+                }
                 _ => return Err(Error::invalid(&path, format!("no {title} for each id; {DAMAGED}"))),
             }
         }

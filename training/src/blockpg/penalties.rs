@@ -45,9 +45,8 @@ impl FromStr for Penalties {
         if text == PATH {
             return Ok(Self::Path(Path::Path));
         }
-        let number = |one: &str| {
-            one.trim().parse().map_err(|_| format!("found {one:?}, expected numbers such as 4,2,1, or the word {PATH}"))
-        };
+        let expected = format!("expected numbers such as 4,2,1, or the word {PATH} by itself");
+        let number = |one: &str| one.trim().parse().map_err(|_| format!("found {one:?}, {expected}"));
         Ok(Self::Given(text.split(',').map(number).collect::<Result<_, _>>()?))
     }
 }

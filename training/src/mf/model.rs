@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::answers::{Recommendations, clipped};
 use crate::Error;
-use crate::model::{Manifest, Model, Scored, read_names, write_names};
+use crate::model::{Manifest, Model, Scored, check_numbers, read_names, write_names};
 
 /// Factors of users and items, with their names.
 #[derive(Clone, Debug)]
@@ -165,6 +165,10 @@ fn read_side(directory: &Path, files: &Files, manifest: &Manifest) -> Result<Rea
         false => Ok(Vec::new()),
     };
     let vectors = [vector(files.biases)?, vector(files.squares)?];
+    check_numbers(&path, &factors.values)?;
+    for (file, values) in [files.biases, files.squares].iter().zip(&vectors) {
+        check_numbers(&directory.join(file), values)?;
+    }
     let (rows, dims) = (factors.shape[0], factors.shape[1]);
     if rows != names.len() || dims == 0 || vectors.iter().any(|one| !one.is_empty() && one.len() != rows) {
         let problem = format!("{rows} rows of {dims} do not fit {} ids; train the model again", names.len());

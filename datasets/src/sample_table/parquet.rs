@@ -1,0 +1,246 @@
+//! Samples and documents as rows of Parquet files. The type of a column tells what it holds: integers, decimals and floating-point numbers are
+//! numbers, true is 1, and a text is a category whatever it looks like.
+
+use std::sync::Arc;
+
+use megagrid_partition::parallel;
+
+use super::cell::Cell;
+use super::shape::{Reader, Shape, Use};
+use crate::column::Column;
+use crate::output::fenced;
+use crate::parquet::{Cells, Group, Place, Value, groups};
+use crate::rows::{Holds, Pieces, Rows, RowsOf};
+use crate::text::{Input, Malformed, Separator};
+use crate::{Dataset, Error};
+
+/// Rows that are decoded together.
+const ROWS_AT_ONCE: usize = 1 << 12;
+
+/// What columns hold that count.
+const EXPECTED: &str =
+    "integers, floating-point numbers, truth values or text; --columns without=COLUMN leaves a column out";
+
+impl Reader<'_> {
+    /// Reads the rows of all files; of several processes each reads a part, and then all have all.
+    pub(super) fn parquet(self, input: &Input<'_>, holds: Holds) -> Result<(Dataset<f32>, Column), Error> {
+        let groups = groups(input)?;
+        let mut pieces = Pieces::new(input);
+        // A few at a time, so that what was decoded of them does not fill the memory.
+        for groups in groups.chunks(2 * rayon::current_num_threads()) {
+            let rows_of = |at: usize| {
+                let (place, mut rows) = (&groups[at], Rows::default());
+                fenced(place.path(), || place.open(input, |group| self.group(place, group, &mut rows)))?;
+                Ok(rows)
+            };
+            parallel::map(groups.len(), rows_of).into_iter().try_for_each(|rows| pieces.take(rows?))?;
+        }
+        pieces.finish(holds)
+    }
+
+    /// Adds the rows of a row group.
+    fn group(self, place: &Place, group: &Group<'_>, rows: &mut Rows<f32>) -> Result<(), Error> {
+        let shape = self.checked(place.path(), self.named(Separator::Space, group.names()))?;
+        let of = |(at, &of): (usize, &Use)| (of != Use::Nothing).then(|| Ok((at, of, self.cells(group, at, of)?)));
+        let mut columns = shape.uses.iter().enumerate().filter_map(of).collect::<Result<Vec<_>, Error>>()?;
+        let mut chunk = RowsOf { shape: Arc::new(shape), rows: std::mem::take(rows) };
+        for first in (0..group.num_rows()).step_by(ROWS_AT_ONCE) {
+            let wanted = ROWS_AT_ONCE.min(group.num_rows() - first);
+            for (.., cells) in &mut columns {
+                group.check_rows(cells.read(wanted), wanted)?;
+            }
+            for row in first..first + wanted {
+                self.row(&mut chunk, &mut columns).map_err(|malformed| group.malformed(row, malformed))?;
+            }
+        }
+        *rows = chunk.rows;
+        Ok(())
+    }
+
+    fn cells(self, group: &Group<'_>, at: usize, of: Use) -> Result<Cells, Error> {
+        let cells = group.cells(at, EXPECTED)?;
+        if of == Use::Text && !cells.are_texts() {
+            return Err(group.wrong_column(at, "texts"));
+        }
+        Ok(cells)
+    }
+
+    /// Adds the sample of the next row.
+    fn row(self, chunk: &mut RowsOf<Shape, f32>, columns: &mut [(usize, Use, Cells)]) -> Result<(), Malformed> {
+        let (shape, rows): (&Shape, _) = (&chunk.shape, &mut chunk.rows);
+        let mut label = None;
+        for (at, of, cells) in columns {
+            let name = &shape.names[*at];
+            let value = cells.next().map_err(|expected| Malformed::new("value", name.as_bytes(), expected))?;
+            match (of, value) {
+                (Use::Label, _) => label = value.text().map(|text| text.into_owned()),
+                (Use::Text, Value::Text(text)) => self.words(rows, text)?,
+                (Use::Feature, _) => Cell::of_typed(value)?.add_to(rows, name)?,
+                (Use::Category, _) => Cell::of_any_typed(value).add_to(rows, name)?,
+                (Use::Text | Use::Nothing, _) => {}
+            }
+        }
+        self.label(chunk, label.as_deref(), b"null")?;
+        chunk.rows.end();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use ::parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
+    use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+    use ::parquet::schema::parser::parse_message_type;
+
+    use super::*;
+    use crate::{Label, Layout, Samples, Tokenizer, read_corpus, read_samples, read_unlabelled};
+
+    type Group<'f> = SerializedRowGroupWriter<'f, fs::File>;
+
+    /// Writes a row group of columns that may have nulls.
+    fn write(path: &Path, columns: &str, fill: impl Fn(&mut Group<'_>)) {
+        let schema = Arc::new(parse_message_type(&format!("message m {{ {columns} }}")).unwrap());
+        let mut file = SerializedFileWriter::new(fs::File::create(path).unwrap(), schema, Default::default()).unwrap();
+        let mut group = file.next_row_group().unwrap();
+        fill(&mut group);
+        group.close().unwrap();
+        file.close().unwrap();
+    }
+
+    /// Writes the next column, which may have nulls.
+    fn column<D: DataType>(group: &mut Group<'_>, rows: &[Option<D::T>]) {
+        let levels: Vec<i16> = rows.iter().map(|row| i16::from(row.is_some())).collect();
+        let values: Vec<D::T> = rows.iter().flatten().cloned().collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<D>().write_batch(&values, Some(&levels), None).unwrap();
+        column.close().unwrap();
+    }
+
+    const COLUMNS: &str =
+        "optional boolean clicked; optional int32 age; optional int64 price (DECIMAL(9,2)); optional float ratio;
+        optional double zip; optional binary city (UTF8); optional int32 day (DATE);";
+
+    fn people(directory: &Path) -> PathBuf {
+        let path = directory.join("people.parquet");
+        write(&path, COLUMNS, |group| {
+            column::<BoolType>(group, &[Some(true), Some(false), Some(true)]);
+            column::<Int32Type>(group, &[Some(41), None, Some(-7)]);
+            column::<Int64Type>(group, &[Some(1999), Some(0), None]);
+            column::<FloatType>(group, &[Some(0.1), Some(f32::NAN), None]);
+            column::<DoubleType>(group, &[Some(1040.0), Some(8001.5), None]);
+            column::<ByteArrayType>(group, &[Some("7".into()), Some("Oslo".into()), Some("".into())]);
+            column::<Int32Type>(group, &[Some(1), Some(2), Some(3)]);
+        });
+        path
+    }
+
+    fn layout(roles: &str) -> Layout {
+        Layout { roles: roles.parse().unwrap(), ..Layout::default() }
+    }
+
+    /// The features of each sample, and its label.
+    fn shown(Samples { data, labels }: &Samples) -> Vec<String> {
+        let label = |at: usize| labels.of.get(at).map_or("", |&of| &labels.classes[of as usize]);
+        let mut all: Vec<String> = (0..data.edges.num_left).map(|at| label(at).to_owned()).collect();
+        for ((&left, &right), value) in data.edges.left.iter().zip(&data.edges.right).zip(&data.edges.data) {
+            all[left as usize] += &format!(" {}:{value}", data.right_names().name(right));
+        }
+        all
+    }
+
+    #[test]
+    fn types_tell_what_columns_hold() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = people(directory.path());
+        let read = |roles: &str| read_samples(&path, layout(roles), &[]).unwrap();
+        let expected =
+            ["true age:41 price:19.99 ratio:0.1 zip=1040:1 city=7:1", "false zip=8001.5:1 city=Oslo:1", "true age:-7"];
+        assert_eq!(shown(&read("label=clicked,without=day,category=zip")), expected);
+        assert_eq!(shown(&read("label=1,without=7,category=5")), expected);
+        let positive = [Label::Word("true".to_owned())];
+        let signs = read_samples(&path, layout("label=city,without=day"), &positive);
+        assert!(signs.unwrap_err().to_string().contains("people.parquet:3: label: found"));
+        let of_day = read_samples(&path, layout("label=clicked"), &[]).unwrap_err().to_string();
+        assert!(of_day.contains("column day holds INT32 (DATE)") && of_day.contains("without=COLUMN"), "{of_day}");
+        let no_label = read_samples(&path, layout("without=day"), &[]).unwrap_err().to_string();
+        assert!(no_label.contains("say with --columns label=COLUMN") && no_label.contains("6 city"), "{no_label}");
+        let of_text = read_samples(&path, layout("label=clicked,text=age"), &[]).unwrap_err().to_string();
+        assert!(of_text.contains("column age holds INT32 (NONE), expected texts"), "{of_text}");
+    }
+
+    #[test]
+    fn samples_without_labels_are_read_where_no_column_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("new.parquet");
+        write(&path, "optional int32 age; required int32 label;", |group| {
+            column::<Int32Type>(group, &[Some(41), None]);
+            column::<Int32Type>(group, &[Some(2), Some(3)]);
+        });
+        let labelled = read_samples(&path, Layout::default(), &[]).unwrap();
+        assert_eq!(shown(&labelled), ["2 age:41", "3"]);
+        let data = read_unlabelled(&path, Layout::default(), Tokenizer::default()).unwrap();
+        assert_eq!(shown(&Samples { data, labels: Default::default() }), [" age:41", ""]);
+    }
+
+    #[test]
+    fn numbers_beyond_single_precision_and_missing_labels_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("bad.parquet");
+        for (age, label, expected) in [
+            (Some(1e300), Some(1), "bad.parquet:2: value: found \"1000"),
+            (Some(f64::NEG_INFINITY), Some(1), "found \"-inf\", expected a finite number"),
+            (Some(1.0), None, "bad.parquet:2: label: found \"null\", expected a record with a label"),
+        ] {
+            write(&path, "optional double age; optional int64 y;", |group| {
+                column::<DoubleType>(group, &[Some(1.0), age]);
+                column::<Int64Type>(group, &[Some(0), label]);
+            });
+            let said = read_samples(&path, Layout::default(), &[]).unwrap_err().to_string();
+            assert!(said.contains(expected), "{said}");
+        }
+    }
+
+    #[test]
+    fn documents_without_a_text_have_no_word() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("texts.parquet");
+        write(&path, "optional binary body (UTF8); optional int64 id (UINT_64);", |group| {
+            column::<ByteArrayType>(group, &[Some("sea ship sea".into()), None, Some("rye".into())]);
+            column::<Int64Type>(group, &[Some(-1), Some(7), None]);
+        });
+        let corpus = read_corpus(&path, layout("text=body")).unwrap();
+        assert_eq!((corpus.data.edges.num_left, corpus.num_tokens), (3, 4));
+        let unnamed = read_corpus(&path, layout("text=body,document=id")).unwrap_err().to_string();
+        assert!(
+            unnamed.contains("texts.parquet:3: document: found \"null\", expected a record with an id"),
+            "{unnamed}"
+        );
+    }
+
+    #[test]
+    fn rows_are_more_than_are_decoded_together() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("many.parquet");
+        let rows = 2 * ROWS_AT_ONCE + 5;
+        write(&path, "optional int32 x; required int32 y;", |group| {
+            let x = |row: usize| (!row.is_multiple_of(3)).then_some(row as i32);
+            column::<Int32Type>(group, &(0..rows).map(x).collect::<Vec<_>>());
+            column::<Int32Type>(group, &(0..rows).map(|row| Some(row as i32 % 2)).collect::<Vec<_>>());
+        });
+        let samples = read_samples(&path, Layout::default(), &[]).unwrap();
+        let edges = samples.data.edges;
+        let expected = (0..rows).filter(|row| !row.is_multiple_of(3));
+        assert!(
+            edges
+                .left
+                .iter()
+                .zip(&edges.data)
+                .map(|(&left, &x)| (left as usize, x))
+                .eq(expected.map(|row| (row, row as f32)))
+        );
+        assert!(samples.labels.of.iter().enumerate().all(|(row, &of)| of as usize == row % 2));
+    }
+}
