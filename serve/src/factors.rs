@@ -134,6 +134,7 @@ impl OfFactors {
         let number = checked_together("the number of people", people.len(), number)?;
         let (items, mut room) = (&self.sides[1], Solver::default());
         let (mut placed, mut left_out, mut of) = (Vec::new(), Vec::new(), Vec::new());
+        let mut num_known = 0;
         for (person, rated) in (1_usize..).zip(people) {
             let mut known = Vec::with_capacity(rated.len());
             for (item, value) in rated {
@@ -143,6 +144,7 @@ impl OfFactors {
             let found = self.placing.place(&mut room, &known).map_err(|value| {
                 Refusal::Bad(format!("person {person} has feedback {value}; expected 0 or a number above"))
             })?;
+            num_known += known.len();
             let Some(found) = found else { continue };
             placed.push(found);
             of.push(person - 1);
@@ -153,8 +155,7 @@ impl OfFactors {
         }
         if placed.is_empty() {
             let rated: usize = people.iter().map(Vec::len).sum();
-            let problem =
-                format!("of what people rated, {rated} items in all, nothing counts: the model does not know it");
+            let problem = format!("nothing of what people rated counts: of {rated} items {num_known} are in the model");
             return Err(Refusal::Unknown(problem));
         }
         let mut best = vec![Vec::new(); people.len()];

@@ -6,8 +6,9 @@ use std::time::Instant;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE,
-    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, ORIGIN, VARY, WWW_AUTHENTICATE,
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION,
+    CONTENT_ENCODING, CONTENT_LENGTH, ORIGIN, VARY, WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -47,7 +48,7 @@ pub async fn guard(State(server): State<Arc<Server>>, request: Request, next: Ne
 }
 
 /// Counts a request that came to no question.
-fn counted(server: &Server, response: Response) -> Response {
+pub fn counted(server: &Server, response: Response) -> Response {
     server.metrics.refused("", "", response.status().as_u16());
     response
 }
@@ -85,11 +86,13 @@ fn allowed() -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-/// Lets a page of another origin read an answer: whoever is let in may, and a token comes from the page itself.
+/// Lets a page of another origin read an answer, and when to ask again: whoever is let in may, and a token comes from the page itself.
 fn readable(mut response: Response, origin: Option<HeaderValue>) -> Response {
+    let headers = response.headers_mut();
+    headers.append(VARY, HeaderValue::from_static("origin"));
     if let Some(origin) = origin {
-        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        response.headers_mut().append(VARY, HeaderValue::from_static("origin"));
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("retry-after"));
     }
     response
 }
@@ -111,7 +114,7 @@ pub async fn in_time(
         // Large models take longer than a question may.
         return next.run(request).await;
     }
-    let mut asked = Asked::new(&server, parts.as_ref().ok());
+    let mut asked = Asked::new(&server, parts.as_ref());
     let unreadable = unreadable(request.headers(), server.body_limit);
     let answering = async {
         match unreadable {
@@ -139,9 +142,10 @@ struct Asked<'s> {
 }
 
 impl<'s> Asked<'s> {
-    fn new(server: &'s Server, parts: Option<&RawPathParams>) -> Self {
-        let part = |name: &str| parts?.iter().find_map(|(known, part)| (known == name).then_some(part));
-        let question = part("question");
+    fn new(server: &'s Server, parts: Result<&RawPathParams, &RawPathParamsRejection>) -> Self {
+        let part = |name: &str| parts.ok()?.iter().find_map(|(known, part)| (known == name).then_some(part));
+        // What cannot be decoded asks nothing that there is.
+        let question = if parts.is_err() { Some("") } else { part("question") };
         let model = match (part("model"), question) {
             (Some(name), _) => server.models.iter().position(|served| served.name == name),
             (None, Some(question)) => server.only_able(question).ok(),

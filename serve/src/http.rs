@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::gate::{guard, in_time, too_large};
+use crate::gate::{counted, guard, in_time, too_large};
 use crate::hosts::Hosts;
 use crate::metrics::Metrics;
 use crate::models::Served;
@@ -95,7 +95,7 @@ pub fn router(server: Arc<Server>) -> Router {
         // What there is not is not there for any method.
         .route("/{question}", any(ask_any))
         .route("/models/{model}/{question}", any(ask))
-        .fallback(|| async { refused(StatusCode::NOT_FOUND, NO_PAGE) })
+        .fallback(async |State(server): Shared| counted(&server, refused(StatusCode::NOT_FOUND, NO_PAGE)))
         // The header Allow is added to it.
         .method_not_allowed_fallback(async |uri: Uri| {
             let expected = if uri.path() == RELOAD { "POST" } else { "GET" };

@@ -7,8 +7,9 @@
 //! | `mf`, `als` | `recommend` | the best items of users, or of people by what they rated |
 //! | | `similar` | items or users that are alike |
 //! | | `predict` | ratings of pairs of a user and an item |
+//! | | `find` | names with a text in them |
 //! | `blockpg` | `predict` | the chance that samples are of the second class; of more than two the class, and the chance of each |
-//! | `lda` | `topics`, `words` | the topics of texts; the words of topics |
+//! | `lda` | `topics`, `words`, `map` | the topics of texts; the words of topics; what the page shows of them |
 //! | `pagerank`, `hits` | `top`, `rank` | the best vertices; the places of some |
 //!
 //! A training that is under way is followed: the model of each checkpoint takes the place of the one before, and one that is older than it
@@ -137,8 +138,8 @@ fn names(options: &Options) -> Result<Vec<String>, Error> {
 fn bound(address: SocketAddr) -> Result<TcpSocket, Error> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     let mut bound = socket.bind(address);
-    // Connections of a server that was there before may be ending. A server that shares the address may lose it as long as it does not listen,
-    // so this is the second try. Elsewhere it means another thing.
+    // Connections of a server that was there before may be ending. Who shares the address before it listens may lose it to another, so this is
+    // the second try. Elsewhere it means another thing.
     #[cfg(unix)]
     if bound.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse) {
         socket.set_reuseaddr(true)?;
@@ -203,6 +204,9 @@ async fn run(
     started: impl FnOnce(SocketAddr, &[Served]),
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
+    // The connections that are taken have it from here: the next server shares the address with those that are ending.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
     let listener = socket.listen(BACKLOG).map_err(|source| Error::Bind { address: options.address, source })?;
     started(listener.local_addr()?, &server.models);
     let watching = options.watch_every.map(|every| tokio::spawn(watch(Arc::clone(&server), every)));

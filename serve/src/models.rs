@@ -95,10 +95,10 @@ fn whole<S: PartialEq, T>(stamp: impl Fn() -> S, read: impl Fn() -> T) -> Option
 type Build = Box<dyn FnOnce(&Manifest) -> Result<Box<dyn Answers>, Error>>;
 
 impl Loaded {
-    /// Reads a model. `None`: it was replaced each time that it was read.
-    fn read(directory: &Path, version: u64) -> Result<Option<Self>, Error> {
+    /// Reads a model, of a kind if that is said. `None`: it was replaced each time that it was read.
+    fn read(directory: &Path, version: u64, kind: Option<&str>) -> Result<Option<Self>, Error> {
         // Nothing is read any more when indexes are built.
-        let Some((stamp, read)) = whole(|| Stamp::of(directory).ok(), || Self::files(directory)) else {
+        let Some((stamp, read)) = whole(|| Stamp::of(directory).ok(), || Self::files(directory, kind)) else {
             return Ok(None);
         };
         let (build, manifest) = read?;
@@ -107,8 +107,13 @@ impl Loaded {
         Ok(Some(Self { answers, manifest, version, stamp, at: Instant::now() }))
     }
 
-    fn files(directory: &Path) -> Result<(Build, Manifest), Error> {
+    fn files(directory: &Path, expected: Option<&str>) -> Result<(Build, Manifest), Error> {
         let kind = model::manifest(directory)?.kind;
+        if let Some(expected) = expected.filter(|expected| *expected != kind) {
+            let problem =
+                format!("it is a model of {kind} now, and one of {expected} is served; start the server anew");
+            return Err(megagrid_training::Error::invalid(directory, problem).into());
+        }
         Ok(match kind.as_str() {
             Factors::KIND => {
                 let (factors, manifest) = load::<Factors>(directory)?;
@@ -221,7 +226,7 @@ impl Served {
     /// One that cannot be read, or is of a kind that has no answers.
     pub fn read(name: String, directory: PathBuf, max_age: Option<Duration>) -> Result<Self, Error> {
         let loaded = loop {
-            if let Some(loaded) = Loaded::read(&directory, 1)? {
+            if let Some(loaded) = Loaded::read(&directory, 1, None)? {
                 break RwLock::new(Arc::new(loaded));
             }
             tracing::warn!("{}: {REPLACED}; reading it again", directory.display());
@@ -278,16 +283,9 @@ impl Served {
         let (current, stamp) = (self.current(), Stamp::of(&self.directory).ok());
         let (version, kind) = (current.version + 1, current.manifest.kind.clone());
         drop(current);
-        let refused = |problem: &str| megagrid_training::Error::invalid(&self.directory, problem).into();
-        let loaded = behind_answers(|| Loaded::read(&self.directory, version)).and_then(|loaded| match loaded {
-            Some(loaded) if loaded.manifest.kind != kind => {
-                let found = &loaded.manifest.kind;
-                Err(refused(&format!(
-                    "it is a model of {found} now, and one of {kind} is served; start the server anew"
-                )))
-            }
-            Some(loaded) => Ok(Arc::new(loaded)),
-            None => Err(refused(REPLACED)),
+        let loaded = behind_answers(|| Loaded::read(&self.directory, version, Some(&kind))).and_then(|loaded| {
+            let replaced = || megagrid_training::Error::invalid(&self.directory, REPLACED).into();
+            loaded.map(Arc::new).ok_or_else(replaced)
         });
         *failure = loaded.as_ref().err().map(|error| Failure::after(failure.as_ref(), error.to_string(), stamp));
         let loaded = loaded?;

@@ -3,8 +3,9 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::io::Read;
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 
@@ -21,7 +22,7 @@ fn what_is_unknown_of_a_batch_has_an_empty_answer() {
     let all = server.answers("/recommend", &json!({ "people": [nobody, known, []], "number": 3 }));
     assert_eq!(all, json!([[], one[0], []]));
     let (status, said) = server.ask("/recommend", &json!({ "people": [nobody, []] }));
-    assert!(status == 404 && said["error"].as_str().unwrap().contains("1 items in all, nothing counts"), "{said}");
+    assert!(status == 404 && said["error"].as_str().unwrap().contains("of 1 items 0 are in the model"), "{said}");
 
     let text = "apple and zinc";
     let one = server.answers("/topics", &json!({ "texts": [text] }));
@@ -79,7 +80,9 @@ fn each_question_is_counted_however_it_ends() {
     assert!(status == 413 && said.contains("more than 1000 bytes (--body-limit)"), "{said}");
     assert_eq!(ask("/models/films/recommend", "", "{}").0, 404);
     assert_eq!(ask("/models/movies/rank", "", "{}").0, 404);
-    assert_eq!(ask("/models/m%FF/find", "", "{}").0, 404);
+    for none in ["/models/m%FF/find", "/no/such/page", "/recommend/"] {
+        assert_eq!(ask(none, "", "{}").0, 404);
+    }
     assert_eq!(server.send("POST", "/recommend", "", "{}").0, 401);
     let metrics = server.send("GET", "/metrics", "Authorization: Bearer secret\r\n", "").2;
     for counted in [
@@ -87,6 +90,7 @@ fn each_question_is_counted_however_it_ends() {
         "requests_total{model=\"movies\",question=\"recommend\",status=\"415\"} 1",
         "requests_total{model=\"movies\",question=\"recommend\",status=\"413\"} 1",
         "requests_total{model=\"\",question=\"\",status=\"401\"} 1",
+        "requests_total{model=\"\",question=\"\",status=\"404\"} 3",
         "requests_total{model=\"\",question=\"recommend\",status=\"404\"} 1",
         "requests_total{model=\"movies\",question=\"\",status=\"404\"} 1",
         "failed_reloads_total{model=\"movies\"} 0",
@@ -122,6 +126,31 @@ fn a_model_of_another_command_is_not_taken() {
     server.answers("/recommend", &json!({ "users": ["u1"] }));
 }
 
+/// Its connections are ending for a minute.
+#[test]
+fn the_next_server_gets_the_port_at_once() {
+    let place = Place::new();
+    let model = movies(&place, "movies", "1");
+    let first = Server::start(&[&model]);
+    let port = first.address.rsplit(':').next().unwrap().to_owned();
+    // One that the server ends.
+    let mut open = TcpStream::connect(&first.address).unwrap();
+    open.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    open.read_exact(&mut [0; 16]).unwrap();
+    assert_eq!(first.end().0, Some(0));
+    let mut second = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+        .args(["serve", &model, "--port", &port])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut listens = String::new();
+    BufReader::new(second.stdout.take().unwrap()).read_line(&mut listens).unwrap();
+    assert!(listens.trim().ends_with(&port), "{listens:?}");
+    assert!(Command::new("kill").args(["-TERM", &second.id().to_string()]).status().unwrap().success());
+    assert_eq!(second.wait().unwrap().code(), Some(0));
+}
+
 /// It will listen when the first model is there.
 #[test]
 fn a_server_that_waits_has_its_port_and_ends_well() {
@@ -133,7 +162,7 @@ fn a_server_that_waits_has_its_port_and_ends_well() {
     fs::create_dir(&run).unwrap();
     let mut waiting = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
         .args(["serve", "--watch", &run, "--port", &port])
-        .stderr(std::process::Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut said = waiting.stderr.take().unwrap();

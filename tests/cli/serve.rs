@@ -262,7 +262,7 @@ fn what_cannot_be_answered_is_refused_with_the_reason() {
             "/recommend",
             "{\"people\": [[[\"nowhere\", 5]]]}",
             404,
-            "of what people rated, 1 items in all, nothing counts",
+            "nothing of what people rated counts: of 1 items 0 are in the model",
         ),
         ("/recommend", "not JSON", 400, "line 1 column"),
         ("/recommend", &format!("{{\"users\": [\"{}\"]}}", "u".repeat(5000)), 413, "4000 bytes (--body-limit)"),

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::Error;
 use crate::data::{Data, NoOptions, Reading};
 use crate::input::{Source, Stopwatch, digest, no_edges, open, ordered, phases};
-use crate::model::{DAMAGED, Manifest, Scored, best, names};
+use crate::model::{DAMAGED, Manifest, Scored, best, check_numbers, names};
 use crate::record::{InputSizes, Phases};
 use crate::room;
 
@@ -194,7 +194,10 @@ impl Ranked {
         for (title, column) in read_table(&path)? {
             match column {
                 ids_of_table if title == "id" => ids = Some(ids_of_table),
-                Column::F32(scores) if title.starts_with("score") => all.push(scores.into_owned()),
+                Column::F32(scores) if title.starts_with("score") => {
+                    check_numbers(&path, &scores)?;
+                    all.push(scores.into_owned());
+                }
                 _ => return Err(Error::invalid(&path, format!("no scores in column {title}; {DAMAGED}"))),
             }
         }

@@ -278,10 +278,13 @@ impl Group<'_> {
         let list = if described.max_rep_level() > 0 { "lists of " } else { "" };
         // What stands in another column has its name before its own.
         let of = if described.path().parts().len() > 1 { " in a column of their own" } else { "" };
-        self.invalid(format!(
-            "column {name} holds {list}{found} ({:?}), expected {expected}{of}",
-            described.converted_type()
-        ))
+        // Times in nanoseconds have no converted type.
+        let kind = match described.logical_type_ref() {
+            Some(LogicalType::Timestamp(_)) => "TIMESTAMP".to_owned(),
+            Some(LogicalType::Time(_)) => "TIME".to_owned(),
+            _ => format!("{:?}", described.converted_type()),
+        };
+        self.invalid(format!("column {name} holds {list}{found} ({kind}), expected {expected}{of}"))
     }
 
     fn invalid(&self, problem: String) -> Error {

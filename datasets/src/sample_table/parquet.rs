@@ -1,15 +1,17 @@
 //! Samples and documents as rows of Parquet files. The type of a column tells what it holds: integers, decimals and floating-point numbers are
 //! numbers, true is 1, and a text is a category whatever it looks like.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use megagrid_partition::parallel;
 
 use super::cell::Cell;
-use super::shape::{Reader, Shape, Use};
+use super::shape::{Labelled, Reader, Shape, Use};
 use crate::column::Column;
 use crate::output::fenced;
 use crate::parquet::{Cells, Group, Place, Value, groups};
+use crate::roles::listed;
 use crate::rows::{Holds, Pieces, Rows, RowsOf};
 use crate::text::{Input, Malformed, Separator};
 use crate::{Dataset, Error};
@@ -17,9 +19,11 @@ use crate::{Dataset, Error};
 /// Rows that are decoded together.
 const ROWS_AT_ONCE: usize = 1 << 12;
 
+/// What pandas calls the columns that number the rows of a frame, which it writes where they are not 0, 1, 2 and so on.
+const INDEX: &str = "__index_level_";
+
 /// What columns hold that count.
-const EXPECTED: &str =
-    "integers, floating-point numbers, truth values or text; --columns without=COLUMN leaves a column out";
+const EXPECTED: &str = "integers, floating-point numbers, truth values or text";
 
 impl Reader<'_> {
     /// Reads the rows of all files; of several processes each reads a part, and then all have all.
@@ -40,8 +44,10 @@ impl Reader<'_> {
 
     /// Adds the rows of a row group.
     fn group(self, place: &Place, group: &Group<'_>, rows: &mut Rows<f32>) -> Result<(), Error> {
-        let shape = self.checked(place.path(), self.named(Separator::Space, group.names()))?;
-        let of = |(at, &of): (usize, &Use)| (of != Use::Nothing).then(|| Ok((at, of, self.cells(group, at, of)?)));
+        let shape = self.shape_of(place.path(), group.names())?;
+        // Labels that are not looked at may be anything.
+        let counts = |of: Use| of != Use::Nothing && (of != Use::Label || !matches!(self.labelled, Labelled::No));
+        let of = |(at, &of): (usize, &Use)| counts(of).then(|| Ok((at, of, self.cells(group, at, of)?)));
         let mut columns = shape.uses.iter().enumerate().filter_map(of).collect::<Result<Vec<_>, Error>>()?;
         let mut chunk = RowsOf { shape: Arc::new(shape), rows: std::mem::take(rows) };
         for first in (0..group.num_rows()).step_by(ROWS_AT_ONCE) {
@@ -57,8 +63,33 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Says what the columns are for. A model keeps their names, and would find others by their numbers.
+    fn shape_of(self, path: &Path, names: Vec<String>) -> Result<Shape, Error> {
+        let problem = if let Some(at) = names.iter().position(String::is_empty) {
+            Some(format!("column {} has no name; give it one", at + 1))
+        } else if self.roles.width() > 0 && !self.are_documents() {
+            let columns = listed(&names, names.len());
+            Some(format!("name the columns in --columns, label=NAME say, not their numbers; {columns}"))
+        } else {
+            None
+        };
+        let named = problem.map_or_else(|| self.named(Separator::Space, names), Err);
+        let mut shape = self.checked(path, named)?;
+        if shape.usual == Use::Feature {
+            let features = shape.names.iter().zip(&mut shape.uses).filter(|(_, of)| **of == Use::Feature);
+            features.filter(|(name, _)| name.starts_with(INDEX)).for_each(|(_, of)| *of = Use::Nothing);
+        }
+        Ok(shape)
+    }
+
     fn cells(self, group: &Group<'_>, at: usize, of: Use) -> Result<Cells, Error> {
-        let cells = group.cells(at, EXPECTED)?;
+        let cells = group.cells(at, EXPECTED).map_err(|error| match error {
+            Error::Invalid { path, problem } if of == Use::Feature => {
+                let name = &group.names()[at];
+                Error::Invalid { path, problem: format!("{problem}; --columns without={name} leaves it out") }
+            }
+            error => error,
+        })?;
         if of == Use::Text && !cells.are_texts() {
             return Err(group.wrong_column(at, "texts"));
         }
@@ -159,12 +190,16 @@ mod tests {
         let expected =
             ["true age:41 price:19.99 ratio:0.1 zip=1040:1 city=7:1", "false zip=8001.5:1 city=Oslo:1", "true age:-7"];
         assert_eq!(shown(&read("label=clicked,without=day,category=zip")), expected);
-        assert_eq!(shown(&read("label=1,without=7,category=5")), expected);
+        let by_number = read_samples(&path, layout("label=1,without=day"), &[]).unwrap_err().to_string();
+        assert!(by_number.contains("label=NAME say, not their numbers; its columns are 1 clicked"), "{by_number}");
         let positive = [Label::Word("true".to_owned())];
         let signs = read_samples(&path, layout("label=city,without=day"), &positive);
         assert!(signs.unwrap_err().to_string().contains("people.parquet:3: label: found"));
         let of_day = read_samples(&path, layout("label=clicked"), &[]).unwrap_err().to_string();
-        assert!(of_day.contains("column day holds INT32 (DATE)") && of_day.contains("without=COLUMN"), "{of_day}");
+        assert!(
+            of_day.contains("column day holds INT32 (DATE)") && of_day.contains("without=day leaves it out"),
+            "{of_day}"
+        );
         let no_label = read_samples(&path, layout("without=day"), &[]).unwrap_err().to_string();
         assert!(no_label.contains("say with --columns label=COLUMN") && no_label.contains("6 city"), "{no_label}");
         let of_text = read_samples(&path, layout("label=clicked,text=age"), &[]).unwrap_err().to_string();
@@ -175,12 +210,15 @@ mod tests {
     fn samples_without_labels_are_read_where_no_column_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("new.parquet");
-        write(&path, "optional int32 age; required int32 label;", |group| {
+        write(&path, "optional int32 age; required int32 label; required int32 __index_level_0__;", |group| {
             column::<Int32Type>(group, &[Some(41), None]);
             column::<Int32Type>(group, &[Some(2), Some(3)]);
+            column::<Int32Type>(group, &[Some(7), Some(8)]);
         });
         let labelled = read_samples(&path, Layout::default(), &[]).unwrap();
         assert_eq!(shown(&labelled), ["2 age:41", "3"]);
+        let named = read_samples(&path, layout("label=label,feature=__index_level_0__"), &[]).unwrap();
+        assert_eq!(shown(&named)[1], "3 __index_level_0__:8");
         let data = read_unlabelled(&path, Layout::default(), Tokenizer::default()).unwrap();
         assert_eq!(shown(&Samples { data, labels: Default::default() }), [" age:41", ""]);
     }

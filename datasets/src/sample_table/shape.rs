@@ -53,6 +53,8 @@ pub(super) struct Shape {
     /// Which of them hold labels and texts.
     pub(super) label: Option<usize>,
     pub(super) text: Option<usize>,
+    /// What a column is for that has no role: nothing, where one has texts or some are named as features.
+    pub(super) usual: Use,
     /// Keys of JSON that are not for what others are.
     special: Vec<(String, Use)>,
 }
@@ -61,13 +63,8 @@ impl Shape {
     /// Returns what a key of JSON is for, which the first object may lack.
     pub(super) fn use_of(&self, key: &str) -> Use {
         let special = self.special.iter().find(|(name, _)| name == key);
-        special.map_or(usual(self.text), |(_, found)| *found)
+        special.map_or(self.usual, |(_, found)| *found)
     }
-}
-
-/// Returns what a column is for that has no role: where one has texts, nothing else counts.
-fn usual(text: Option<usize>) -> Use {
-    if text.is_some() { Use::Nothing } else { Use::Feature }
 }
 
 /// The first record of delimited text that is not blank.
@@ -175,7 +172,9 @@ impl Reader<'_> {
             let role = role.name();
             return Err(format!("column {} would be both {role} and text; name both in --columns", names[at]));
         }
-        let shape = Shape { separator, uses: vec![usual(text); names.len()], special: Vec::new(), label, text, names };
+        let usual = if text.is_some() || roles.has(Role::Feature) { Use::Nothing } else { Use::Feature };
+        let uses = vec![usual; names.len()];
+        let shape = Shape { separator, uses, usual, special: Vec::new(), label, text, names };
         self.with_uses(shape, roles)
     }
 
@@ -183,6 +182,7 @@ impl Reader<'_> {
     fn with_uses(self, mut shape: Shape, roles: &Roles) -> Result<Shape, String> {
         let ends = [(shape.label, Use::Label), (shape.text, Use::Text)];
         ends.into_iter().for_each(|(at, of)| at.into_iter().for_each(|at| shape.uses[at] = of));
+        let mut roled = Vec::new();
         for (role, of) in
             [(Role::Feature, Use::Feature), (Role::Category, Use::Category), (Role::Without, Use::Nothing)]
         {
@@ -194,7 +194,14 @@ impl Reader<'_> {
                             "column {name} would be {role} and label or text; name it once in --columns"
                         ));
                     }
-                    (Some(at), _) => shape.uses[at] = of,
+                    (Some(at), _) if roled.contains(&at) => {
+                        let name = &shape.names[at];
+                        return Err(format!("column {name} has two roles in --columns; name it once"));
+                    }
+                    (Some(at), _) => {
+                        roled.push(at);
+                        shape.uses[at] = of;
+                    }
                     (None, Place::Name(key)) if self.is_json => shape.special.push((key.clone(), of)),
                     // What is predicted may lack what does not count.
                     (None, _) if matches!(self.labelled, Labelled::No) => {}
@@ -205,7 +212,7 @@ impl Reader<'_> {
                 }
             }
         }
-        let named = shape.names.iter().zip(&shape.uses).filter(|(_, of)| **of != usual(shape.text));
+        let named = shape.names.iter().zip(&shape.uses).filter(|(_, of)| **of != shape.usual);
         let named: Vec<_> = named.map(|(name, of)| (name.clone(), *of)).collect();
         shape.special.extend(named);
         Ok(shape)

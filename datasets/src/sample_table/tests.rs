@@ -64,8 +64,17 @@ fn columns_that_are_named_count_beside_a_text() {
         let read = read_as(text, format, "text=body,feature=price,category=zip", Labelled::As(&[])).unwrap();
         assert_eq!(shown(&read), expected, "{text}");
     }
-    let gone = read_as(csv, Format::Table, "text=body,feature=cost", Labelled::As(&[])).unwrap_err();
-    assert!(gone.contains("there is no column cost for feature"), "{gone}");
+    for (text, format) in [(csv, Format::Table), (json, Format::JsonLines)] {
+        let only = read_as(text, format, "feature=price", Labelled::As(&[])).unwrap();
+        assert_eq!(shown(&only), [sample("1", &[("price", 2.5)]), sample("0", &[("price", 1.0)])], "{text}");
+    }
+    for (roles, expected) in [
+        ("text=body,feature=cost", "there is no column cost for feature"),
+        ("feature=price,category=price", "column price has two roles"),
+    ] {
+        let said = read_as(csv, Format::Table, roles, Labelled::As(&[])).unwrap_err();
+        assert!(said.contains(expected), "{said}");
+    }
 }
 
 #[test]

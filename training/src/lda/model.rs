@@ -134,7 +134,8 @@ impl Model for TopicModel {
         let word_topics = read_counts(&from.join(WORD_TOPICS), words.len(), totals.len(), "words")?;
         let document_topics = read_counts(&from.join(DOCUMENT_TOPICS), documents.len(), totals.len(), "documents")?;
         let beta = manifest.option::<f64>("beta") as f32;
-        let priors_fit = alpha.len() == totals.len() && alpha.iter().all(|&alpha| alpha >= 0.0) && beta > 0.0;
+        let priors_fit =
+            alpha.len() == totals.len() && alpha.iter().all(|&alpha| alpha >= 0.0 && alpha.is_finite()) && beta > 0.0;
         if totals.is_empty() || !priors_fit {
             let problem = format!("priors that do not fit {} topics; {DAMAGED}", totals.len());
             return Err(Error::invalid(from, problem));
