@@ -15,7 +15,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq;
 
-use crate::http::{RELOAD, Server, refused};
+use crate::server::{RELOAD, Server, refused};
 
 /// What stands before a token.
 const SCHEME: &[u8] = b"Bearer ";
@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
     use crate::http::router;
-    use crate::http::tests::{OneAtATime, server};
+    use crate::server::tests::{OneAtATime, server};
 
     #[test]
     fn a_question_that_nobody_waits_for_is_counted() {

@@ -1,8 +1,6 @@
 //! Requests: how many are answered at a time, and which model answers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
@@ -17,52 +15,11 @@ use megagrid_training::lda::explorer;
 use megagrid_training::page;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, Semaphore};
 
 use crate::gate::{counted, guard, in_time, too_large};
-use crate::hosts::Hosts;
-use crate::metrics::Metrics;
 use crate::models::Served;
+use crate::server::{Able, RELOAD, Server, refused};
 use crate::{Answer, Refusal};
-
-/// What all requests share.
-pub struct Server {
-    /// The models.
-    pub models: Vec<Served>,
-    /// What is counted.
-    pub metrics: Metrics,
-    /// One for each question that is taken at a time.
-    pub permits: Arc<Semaphore>,
-    /// One for each thread that answers: questions wait for one within their time.
-    pub threads: Arc<Semaphore>,
-    /// Those who ask for models to be read again.
-    pub reloads: Reloads,
-    /// What whoever asks has to know.
-    pub token: Option<String>,
-    /// What it may be called where there is no token.
-    pub hosts: Hosts,
-    /// How long a question may take, its body included.
-    pub time_limit: Duration,
-    /// How many bytes a body may have.
-    pub body_limit: usize,
-}
-
-/// What those share who ask for models to be read again: one reading is for all who asked before it began.
-#[derive(Default)]
-pub struct Reloads {
-    /// How many readings have begun.
-    begun: AtomicU64,
-    /// What went wrong in the last one. Held while models are read.
-    problems: Mutex<Vec<String>>,
-}
-
-/// How many models answer a question that not one answers.
-pub enum Able {
-    /// No model.
-    None,
-    /// More than one.
-    Several,
-}
 
 type Shared = State<Arc<Server>>;
 
@@ -76,8 +33,6 @@ pub(crate) const POLICY: &str =
 
 /// What is said of paths that there are not.
 const NO_PAGE: &str = "there is no such page; GET /openapi.json lists all";
-/// Where models are read again.
-pub const RELOAD: &str = "/reload";
 
 /// Returns what answers requests.
 pub fn router(server: Arc<Server>) -> Router {
@@ -133,54 +88,6 @@ async fn reload(State(server): Shared) -> Response {
         Ok(Some(problems)) if problems.is_empty() => models(State(server)).await.into_response(),
         Ok(Some(problems)) => refused(StatusCode::INTERNAL_SERVER_ERROR, problems.join("; ")),
         Ok(None) | Err(_) => failed(),
-    }
-}
-
-impl Server {
-    /// Reads all models again, unless somebody else did since this was asked for. Returns what went wrong; `None`: the server failed.
-    async fn read_again(self: Arc<Self>) -> Option<Vec<String>> {
-        let asked = self.reloads.begun.load(Ordering::Acquire);
-        let mut problems = self.reloads.problems.lock().await;
-        if self.reloads.begun.load(Ordering::Acquire) == asked {
-            self.reloads.begun.fetch_add(1, Ordering::Release);
-            let server = Arc::clone(&self);
-            *problems = tokio::task::spawn_blocking(move || server.read_all()).await.ok()?;
-        }
-        Some(problems.clone())
-    }
-
-    fn read_all(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        for served in &self.models {
-            if let Err(error) = served.reload() {
-                self.metrics.reload_failed(&served.name);
-                problems.push(format!("{} goes on as it was: {error}", served.name));
-            }
-        }
-        problems
-    }
-
-    /// Tells whether a model answers a question.
-    pub fn answers(&self, at: usize, question: &str) -> bool {
-        self.models[at].current().answers.questions().contains(&question)
-    }
-
-    /// Returns the only model that answers a question.
-    ///
-    /// # Errors
-    /// None does, or several.
-    pub fn only_able(&self, question: &str) -> Result<usize, Able> {
-        let mut able = self.able(question);
-        match (able.next(), able.next()) {
-            (Some(at), None) => Ok(at),
-            (None, _) => Err(Able::None),
-            (Some(_), Some(_)) => Err(Able::Several),
-        }
-    }
-
-    /// Returns the models that answer a question.
-    pub fn able(&self, question: &str) -> impl Iterator<Item = usize> {
-        (0..self.models.len()).filter(move |&at| self.answers(at, question))
     }
 }
 
@@ -284,48 +191,13 @@ fn failed() -> Response {
     refused(StatusCode::INTERNAL_SERVER_ERROR, "the server failed to answer; its log says why")
 }
 
-pub fn refused(status: StatusCode, problem: impl Into<String>) -> Response {
-    (status, Json(json!({ "error": problem.into() }))).into_response()
-}
-
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::questions::Answers;
-
-    /// Serves answers on one thread, and takes three questions at a time.
-    pub(crate) fn server(answers: Box<dyn Answers>) -> Arc<Server> {
-        Arc::new(Server {
-            models: vec![Served::of(answers, "none".into())],
-            metrics: Metrics::default(),
-            permits: Arc::new(Semaphore::new(3)),
-            threads: Arc::new(Semaphore::new(1)),
-            reloads: Reloads::default(),
-            token: None,
-            hosts: Hosts::default(),
-            time_limit: Duration::from_secs(60),
-            body_limit: 1 << 20,
-        })
-    }
+    use crate::server::tests::{OneAtATime, server};
 
     fn runtime() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_current_thread().build().unwrap()
-    }
-
-    /// Fails where it is asked while it answers.
-    #[derive(Default)]
-    pub(crate) struct OneAtATime(std::sync::Mutex<()>);
-
-    impl Answers for OneAtATime {
-        fn questions(&self) -> &'static [&'static str] {
-            &["rank"]
-        }
-
-        fn answer(&self, _: &str, _: &[u8]) -> Result<Answer<'_>, Refusal> {
-            let _asked = self.0.try_lock().map_err(|_| Refusal::Bad("it answers another".to_owned()))?;
-            std::thread::sleep(Duration::from_millis(20));
-            Ok(Answer::Other(Value::Null))
-        }
     }
 
     #[test]

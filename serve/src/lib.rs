@@ -31,6 +31,7 @@ mod metrics;
 mod models;
 mod questions;
 mod ranks;
+mod server;
 mod topics;
 
 pub use error::{Error, Refusal};
@@ -51,7 +52,8 @@ use tokio::net::TcpSocket;
 use tokio::sync::Semaphore;
 
 use hosts::Hosts;
-use http::{Reloads, Server, router};
+use http::router;
+use server::{Reloads, Server};
 
 /// How models are served.
 #[derive(Clone, Debug)]
