@@ -178,7 +178,7 @@ fn read_cache(path: &Path, kind: Kind) -> anyhow::Result<Data> {
         Kind::Ratings => Data::Ratings(open(path)?.0),
         Kind::Samples => {
             let (data, labels) = open(path)?;
-            Data::Samples(Samples { data, labels: labels.unwrap_or_default() })
+            Data::Samples(Samples::new(data, labels.unwrap_or_default()))
         }
         Kind::Corpus => Data::Corpus(open(path)?.0),
     })

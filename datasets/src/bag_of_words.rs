@@ -11,7 +11,7 @@ use megagrid_partition::EdgeList;
 use crate::columns::Columns;
 use crate::entries::{self, Header, NUM_ENTRIES, index, size};
 use crate::loaded::Loaded;
-use crate::rows::{self, Holds, Rows};
+use crate::rows::{self, Holds, Numbered, Rows};
 use crate::text::{Input, Malformed, Text, integer, words};
 use crate::{Corpus, Dataset, Dictionary, Error, Tokenizer, add_up};
 
@@ -57,7 +57,7 @@ fn count(field: &[u8]) -> Result<u32, Malformed> {
 
 /// Reads LDA-C.
 pub(crate) fn read_ldac(input: &Input<'_>, vocabulary: Option<Dictionary>) -> Result<Corpus, Error> {
-    let (data, _) = rows::read(input, Holds::Terms, |_| (), ldac_document)?;
+    let Numbered { data, .. } = rows::read(input, Holds::Terms, |_| (), ldac_document)?;
     let Some(vocabulary) = vocabulary else {
         return Ok(Corpus::new(data));
     };
@@ -128,7 +128,7 @@ pub(crate) fn with_counts(data: Dataset<f32>) -> Dataset<u32> {
 
 /// Reads one document a line, blank ones too.
 pub(crate) fn read_text(input: &Input<'_>, tokenizer: Tokenizer) -> Result<Corpus, Error> {
-    let (data, _) = rows::read(
+    let Numbered { data, .. } = rows::read(
         input,
         Holds::Words,
         |text| text.parse_blank_lines(),

@@ -136,7 +136,17 @@ impl Samples {
         let numbers = |samples: std::ops::Range<usize>| samples.map(|sample| sample as u64 + 1).collect();
         let own = self.labels.of.len();
         more.data.left_names = Dictionary::from_integers(numbers(own..own + more.labels.of.len()));
-        Self { data: self.data.append(more.data), labels: self.labels.append(&more.labels) }
+        let mut weights = Vec::new();
+        if !self.weights.is_empty() || !more.weights.is_empty() {
+            weights = self.all_weights();
+            weights.append(&mut more.all_weights());
+        }
+        Self { data: self.data.append(more.data), labels: self.labels.append(&more.labels), weights }
+    }
+
+    /// Returns the weight of each sample.
+    fn all_weights(&self) -> Vec<f32> {
+        if self.weights.is_empty() { vec![1.0; self.labels.of.len()] } else { self.weights.clone() }
     }
 }
 

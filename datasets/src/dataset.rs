@@ -77,6 +77,16 @@ pub struct Samples {
     pub data: Dataset<f32>,
     /// The class of each sample.
     pub labels: Labels,
+    /// What each sample weighs, 0 or above; all 1 if empty.
+    pub weights: Vec<f32>,
+}
+
+impl Samples {
+    /// Takes samples that weigh the same.
+    #[must_use]
+    pub fn new(data: Dataset<f32>, labels: Labels) -> Self {
+        Self { data, labels, weights: Vec::new() }
+    }
 }
 
 /// Documents and words: left vertices are documents, named by their number from 1; right vertices are words; edge data

@@ -4,7 +4,7 @@
 //! stray large index costs nothing.
 
 use crate::labels::{self, Label, Labels};
-use crate::rows::{self, Holds, Rows};
+use crate::rows::{self, Holds, Numbered, Rows};
 use crate::text::{Fields, Input, Malformed, Text, integer, number, words};
 use crate::{Dataset, Dictionary, Error, Samples};
 
@@ -14,8 +14,8 @@ pub(crate) fn read(input: &Input<'_>, positive: &[Label]) -> Result<Samples, Err
         let label = fields.next().unwrap_or_default();
         labels::push(&mut rows.labels, label, positive)
     };
-    let (data, column) = rows::read(input, Holds::Features, |_| (), |rows, line| sample(rows, line, label))?;
-    Ok(Samples { data, labels: Labels::of_column(column, input, positive)? })
+    let read = rows::read(input, Holds::Features, |_| (), |rows, line| sample(rows, line, label))?;
+    Ok(Samples::new(read.data, Labels::of_column(read.labels, input, positive)?))
 }
 
 /// Reads samples whose labels are not known: what a line begins with, if it is not a feature, is skipped. Where lines have no labels, a blank
@@ -41,7 +41,7 @@ pub(crate) fn read_unlabelled(input: &Input<'_>) -> Result<Dataset<f32>, Error> 
         }
         sample(rows, line, skip_label)
     };
-    let (mut data, lines) = rows::read(input, Holds::Features, begin, line)?;
+    let Numbered { mut data, labels: lines, .. } = rows::read(input, Holds::Features, begin, line)?;
     let lines = lines.ids.into_entries();
     let Some(last) = lines.iter().rposition(|&line| u64::from(line) == WRITTEN) else {
         return Err(Error::Empty { path: input.path().to_path_buf(), records: "features" });

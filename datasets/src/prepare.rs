@@ -71,7 +71,9 @@ impl Samples {
     #[must_use]
     pub fn in_degree_order(self) -> Self {
         let (data, order) = self.data.relabeled();
-        Self { data, labels: self.labels.reorder(order.old_of_new()) }
+        let order = order.old_of_new();
+        let weights = order.iter().filter_map(|&old| self.weights.get(old as usize).copied()).collect();
+        Self { data, labels: self.labels.reorder(order), weights }
     }
 }
 
@@ -99,6 +101,8 @@ pub struct Prepared<T> {
     pub names: Names,
     /// The labels of the left vertices, if they have some.
     pub labels: Option<Labels>,
+    /// Whether left vertices have weights, which no cache keeps.
+    are_weighted: bool,
 }
 
 impl<T: EdgeData> Prepared<T> {
@@ -113,7 +117,7 @@ impl<T: EdgeData> Prepared<T> {
     }
 
     pub(crate) fn from_parts(edges: Edges<T>, left: Dictionary, right: Option<Dictionary>) -> Self {
-        Self { edges, names: Names::new(left, right), labels: None }
+        Self { edges, names: Names::new(left, right), labels: None, are_weighted: false }
     }
 
     /// Opens a cache.
@@ -134,13 +138,13 @@ impl<T: EdgeData> Prepared<T> {
 
     fn of_cache(cache: Cache<T>) -> Result<Self, Error> {
         let (names, labels) = (Names(Source::Cache(cache.share_file())), cache.labels()?);
-        Ok(Self { edges: Edges::Cached(cache), names, labels })
+        Ok(Self { edges: Edges::Cached(cache), names, labels, are_weighted: false })
     }
 
     /// Writes a cache. The edges have to be grouped by both sides.
     ///
     /// # Errors
-    /// As [`cache::write`]; classes whose names are no numbers.
+    /// As [`cache::write`]; classes whose names are no numbers; samples with weights.
     ///
     /// # Panics
     /// As [`cache::write`], where labels are not one per left vertex.
@@ -148,6 +152,10 @@ impl<T: EdgeData> Prepared<T> {
         let left = self.names.get(Side::Left)?;
         let right = if self.edges.is_square() { None } else { Some(self.names.get(Side::Right)?) };
         let path = path.as_ref();
+        if self.are_weighted {
+            let problem = "a cache holds no weights of samples; leave weight out of --columns, or use the text";
+            return Err(Error::invalid(path, problem));
+        }
         let labels = self.labels.as_ref().map(Labels::numbers).transpose().map_err(|name| {
             Error::invalid(
                 path,
@@ -167,7 +175,8 @@ impl Prepared<f32> {
     /// As [`Prepared::new`].
     #[must_use]
     pub fn from_samples(samples: Samples, sides: &[Side]) -> Self {
-        Self { labels: Some(samples.labels), ..Self::new(samples.data, sides) }
+        let are_weighted = !samples.weights.is_empty();
+        Self { labels: Some(samples.labels), are_weighted, ..Self::new(samples.data, sides) }
     }
 }
 

@@ -385,7 +385,7 @@ const FORMATS_OF_SAMPLES: &str =
     "libsvm, table, jsonl, parquet; of a table, --format table or --columns label=COLUMN says so";
 
 /// The roles of columns of samples.
-const OF_SAMPLES: &[Role] = &[Role::Label, Role::Text, Role::Without, Role::Category, Role::Feature];
+const OF_SAMPLES: &[Role] = &[Role::Label, Role::Weight, Role::Text, Role::Without, Role::Category, Role::Feature];
 
 fn corpus(
     input: &Input<'_>,

@@ -21,7 +21,7 @@ pub enum Role {
     From,
     /// Where it ends.
     To,
-    /// What it weighs.
+    /// What it weighs; a sample may have one too.
     Weight,
     /// The document that a word occurs in.
     Document,
@@ -173,10 +173,12 @@ impl Roles {
         self.of.is_empty()
     }
 
-    /// Returns the first role that is named: all belong to data of one kind.
+    /// Returns the first role that is named: all belong to data of one kind. Edges and samples have weights: another role says more.
     #[must_use]
     pub fn first(&self) -> Option<Role> {
-        self.of.first().map(|(role, _)| *role)
+        let mut all = self.of.iter().map(|(role, _)| *role);
+        let first = all.next()?;
+        if first == Role::Weight { all.next().or(Some(first)) } else { Some(first) }
     }
 
     /// Tells whether a role is named.

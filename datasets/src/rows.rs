@@ -45,6 +45,8 @@ pub(crate) struct Rows<T> {
     pub(crate) data: Vec<T>,
     /// A label for each row, where rows have some.
     pub(crate) labels: Column,
+    /// A weight for each row, where rows have some.
+    pub(crate) weights: Vec<f32>,
     /// For each name, the last edge to it.
     edge_of_name: Vec<usize>,
 }
@@ -62,7 +64,7 @@ impl<T> Rows<T> {
     }
 
     /// Numbers the rows and their right ends.
-    pub(crate) fn finish(self, input: &Input<'_>, holds: Holds) -> Result<(Dataset<T>, Column), Error> {
+    fn finish(self, input: &Input<'_>, holds: Holds) -> Result<Numbered<T>, Error> {
         // Samples may be without features, of which a model says something too.
         let is_empty = if holds == Holds::Features { self.ends.is_empty() } else { self.data.is_empty() };
         if is_empty {
@@ -80,14 +82,30 @@ impl<T> Rows<T> {
         let num_right = right_names.len();
         let edges = EdgeList { num_left, num_right, square: false, left, right, data: self.data };
         let left_names = Dictionary::from_integers((1..=num_left as u64).collect());
-        Ok((Dataset { edges, left_names, right_names: Some(right_names) }, self.labels))
+        let data = Dataset { edges, left_names, right_names: Some(right_names) };
+        Ok(Numbered { data, labels: self.labels, weights: self.weights })
     }
 }
 
 impl<T: AddAssign> Rows<T> {
     /// Adds to a name in the row that the next [`Rows::end`] ends.
     pub(crate) fn add_name(&mut self, field: &'static str, name: &[u8], value: T) -> Result<(), Malformed> {
-        let entry = intern(&mut self.right.names, field, name)?;
+        self.add_known(&mut None, field, name, value)
+    }
+
+    /// As [`add_name`](Self::add_name), of a name that is looked up once: its entry is kept.
+    pub(crate) fn add_known(
+        &mut self,
+        known: &mut Option<u32>,
+        field: &'static str,
+        name: &[u8],
+        value: T,
+    ) -> Result<(), Malformed> {
+        let entry = match *known {
+            Some(entry) => u64::from(entry),
+            None => intern(&mut self.right.names, field, name)?,
+        };
+        *known = Some(entry as u32);
         let edge = self.data.len();
         if entry as usize == self.edge_of_name.len() {
             self.edge_of_name.push(edge);
@@ -109,16 +127,18 @@ impl<T: EdgeData> Rows<T> {
         let before = self.data.len();
         self.ends.extend(more.ends.iter().map(|end| before + end));
         self.labels.append(more.labels, path)?;
+        self.weights.append(&mut more.weights);
         self.data.append(&mut more.data);
         self.right.append(more.right, path).map(drop)
     }
 
-    /// Returns the rows as bytes: two lengths, then each array and column.
+    /// Returns the rows as bytes: three lengths, then each array and column.
     fn pack(&self) -> Vec<u8> {
-        let lens = [self.ends.len(), self.data.len()];
+        let lens = [self.ends.len(), self.data.len(), self.weights.len()];
         let mut bytes = bytemuck::pod_collect_to_vec(&lens.map(|len| len as u64));
         bytes.extend(self.ends.iter().flat_map(|&end| (end as u64).to_ne_bytes()));
         bytes.extend_from_slice(T::to_bytes(&self.data));
+        bytes.extend_from_slice(bytemuck::cast_slice(&self.weights));
         self.right.pack(&mut bytes);
         self.labels.pack(&mut bytes);
         bytes
@@ -127,14 +147,14 @@ impl<T: EdgeData> Rows<T> {
     /// Reads what was packed.
     fn unpack(bytes: &[u8]) -> io::Result<Self> {
         let from = &mut &bytes[..];
-        let [rows, edges] = array::<u64>(from, 2)?.first_chunk().ok_or_else(misfit)?.map(|len| len as usize);
+        let [rows, edges, weights] = array::<u64>(from, 3)?.first_chunk().ok_or_else(misfit)?.map(|len| len as usize);
         let ends = array::<u64>(from, rows)?.into_iter().map(|end| end as usize).collect();
-        let data = array(from, edges)?;
+        let (data, weights) = (array(from, edges)?, array(from, weights)?);
         let (right, labels) = (Column::unpack(from)?, Column::unpack(from)?);
-        let rows_and_labels = [0, rows].contains(&labels.ids.len());
-        let rows = Self { ends, right, data, labels, edge_of_name: Vec::new() };
+        let said_of_all = [labels.ids.len(), weights.len()].iter().all(|&said| [0, rows].contains(&said));
+        let rows = Self { ends, right, data, labels, weights, edge_of_name: Vec::new() };
         let falls = |ends: &[usize]| ends[0] > ends[1];
-        let fits = rows.right.ids.len() == edges && rows_and_labels;
+        let fits = rows.right.ids.len() == edges && said_of_all;
         if fits && !rows.ends.windows(2).any(falls) && rows.ends.last().copied().unwrap_or(0) == edges {
             Ok(rows)
         } else {
@@ -183,10 +203,26 @@ fn array<V: bytemuck::Pod>(from: &mut &[u8], len: usize) -> io::Result<Vec<V>> {
     Ok(bytemuck::pod_collect_to_vec(bytes))
 }
 
+/// Rows whose right ends are numbered, and what else was said of each.
+pub(crate) struct Numbered<T> {
+    pub(crate) data: Dataset<T>,
+    pub(crate) labels: Column,
+    pub(crate) weights: Vec<f32>,
+}
+
 /// The rows of a chunk, and how its file is written.
 pub(crate) struct RowsOf<S, T> {
     pub(crate) shape: Arc<S>,
     pub(crate) rows: Rows<T>,
+    /// For each column, the entry of its name, once it was looked up.
+    pub(crate) known: Vec<Option<u32>>,
+}
+
+impl<S, T> RowsOf<S, T> {
+    /// Begins with no row.
+    pub(crate) fn new(shape: Arc<S>) -> Self {
+        Self { shape, rows: Rows::default(), known: Vec::new() }
+    }
 }
 
 /// Reads rows, one a line that is not blank, unless `begin` has these parsed too. Of several
@@ -196,7 +232,7 @@ pub(crate) fn read<T: EdgeData>(
     holds: Holds,
     begin: impl Fn(&mut Text<'_>) + Sync,
     line: impl Fn(&mut Rows<T>, &[u8]) -> Result<(), Malformed> + Sync,
-) -> Result<(Dataset<T>, Column), Error> {
+) -> Result<Numbered<T>, Error> {
     let begin = |text: &mut Text<'_>| {
         begin(text);
         Ok(())
@@ -210,11 +246,11 @@ pub(crate) fn read_as<T: EdgeData, S: Send + Sync>(
     holds: Holds,
     begin: impl Fn(&mut Text<'_>) -> Result<S, Error> + Sync,
     lines: impl Lines<RowsOf<S, T>>,
-) -> Result<(Dataset<T>, Column), Error> {
+) -> Result<Numbered<T>, Error> {
     let mut pieces = Pieces::new(input);
     input.parse(
         |text| begin(text).map(Arc::new),
-        |shape| RowsOf { shape: Arc::clone(shape), rows: Rows::default() },
+        |shape| RowsOf::new(Arc::clone(shape)),
         lines,
         |RowsOf { rows, .. }| {
             pieces.take(rows)?;
@@ -248,7 +284,7 @@ impl<'i, T: EdgeData> Pieces<'i, T> {
     }
 
     /// Numbers the rows and their right ends, once each of several processes has the rows of all.
-    pub(crate) fn finish(mut self, holds: Holds) -> Result<(Dataset<T>, Column), Error> {
+    pub(crate) fn finish(mut self, holds: Holds) -> Result<Numbered<T>, Error> {
         let input = self.input;
         let Some(readers) = input.readers() else { return self.mine.pop().unwrap_or_default().finish(input, holds) };
         let (mut mine, mut all) = (self.mine.into_iter(), Rows::default());

@@ -20,8 +20,8 @@ use crate::column::{Column, intern};
 use crate::json_lines::{entries, not_json};
 use crate::labels::{self, KNOWN, Labels};
 use crate::roles::listed;
-use crate::rows::{self, Holds, Rows, RowsOf};
-use crate::text::{Input, Lines, Malformed, Text};
+use crate::rows::{self, Holds, Numbered, Rows, RowsOf};
+use crate::text::{Input, Lines, Malformed, Text, number};
 use crate::texts::names::unnamed;
 use crate::warned::is_first;
 use crate::{Dataset, Error, Format, Layout, Role, Samples, Tokenizer};
@@ -33,16 +33,16 @@ pub(crate) fn read(
     labelled: Labelled<'_>,
     tokenizer: Tokenizer,
 ) -> Result<Samples, Error> {
-    let (data, column) = rows_of(input, format, labelled, tokenizer)?;
+    let Numbered { data, labels, weights } = rows_of(input, format, labelled, tokenizer)?;
     let is_told = input.readers().is_none_or(|readers| readers.process() == 0);
     if is_told && !input.roles().has(Role::Text) && is_first(input.path(), "mixed") {
         mixed::warn(input.path(), &data);
     }
     let labels = match labelled {
-        Labelled::As(positive) => Labels::of_column(column, input, positive)?,
+        Labelled::As(positive) => Labels::of_column(labels, input, positive)?,
         Labelled::No | Labelled::Documents => Labels::default(),
     };
-    Ok(Samples { data, labels })
+    Ok(Samples { data, labels, weights })
 }
 
 /// Reads documents whose words `tokenizer` finds in a column of texts, and their names, if a column has some.
@@ -51,7 +51,7 @@ pub(crate) fn read_documents(
     format: Format,
     tokenizer: Tokenizer,
 ) -> Result<(Dataset<f32>, Column), Error> {
-    rows_of(input, format, Labelled::Documents, tokenizer)
+    rows_of(input, format, Labelled::Documents, tokenizer).map(|read| (read.data, read.labels))
 }
 
 fn rows_of(
@@ -59,7 +59,7 @@ fn rows_of(
     format: Format,
     labelled: Labelled<'_>,
     tokenizer: Tokenizer,
-) -> Result<(Dataset<f32>, Column), Error> {
+) -> Result<Numbered<f32>, Error> {
     let reader = Reader { roles: input.roles(), is_json: format == Format::JsonLines, labelled, tokenizer };
     let holds = if reader.are_documents() { Holds::Words } else { Holds::Features };
     if format == Format::Parquet {
@@ -110,21 +110,34 @@ impl Reader<'_> {
         self.tokenizer.each_word(text, |word| rows.add_name("word", word, 1.0))
     }
 
-    fn label(self, chunk: &mut RowsOf<Shape, f32>, label: Option<&[u8]>, record: &[u8]) -> Result<(), Malformed> {
+    /// Ends a sample that has this label and weight.
+    fn end(
+        self,
+        chunk: &mut RowsOf<Shape, f32>,
+        [label, weight]: [Option<&[u8]>; 2],
+        record: &[u8],
+    ) -> Result<(), Malformed> {
         let labels = &mut chunk.rows.labels;
         match self.labelled {
             Labelled::As(positive) => {
                 let label = label.ok_or_else(|| Malformed::new("label", record, "a record with a label"))?;
-                labels::push(labels, label, positive)
+                labels::push(labels, label, positive)?;
+                if chunk.shape.weight.is_some() {
+                    let text = weight.ok_or_else(|| Malformed::new("weight", record, "a record with a weight"))?;
+                    let weight = number(text).filter(|&weight| weight >= 0.0);
+                    let expected = || Malformed::new("weight", text, "a number, 0 or above");
+                    chunk.rows.weights.push(weight.ok_or_else(expected)?);
+                }
             }
             Labelled::Documents if chunk.shape.label.is_some() => {
                 let name = label.ok_or_else(|| Malformed::new("document", record, "a record with an id"))?;
                 let entry = intern(&mut labels.names, "document", name)?;
                 labels.ids.push(entry);
-                Ok(())
             }
-            Labelled::No | Labelled::Documents => Ok(()),
+            Labelled::No | Labelled::Documents => {}
         }
+        chunk.rows.end();
+        Ok(())
     }
 
     /// Adds the sample of a delimited record.
@@ -134,8 +147,9 @@ impl Reader<'_> {
         record: &[u8],
         fields: impl Iterator<Item = Result<Cow<'f, [u8]>, Malformed>>,
     ) -> Result<(), Malformed> {
-        let (shape, rows): (&Shape, _) = (&chunk.shape, &mut chunk.rows);
-        let (mut label, mut found) = (None, 0);
+        let RowsOf { shape, rows, known } = chunk;
+        let (mut label, mut weight, mut found) = (None, None, 0);
+        known.resize(shape.names.len(), None);
         for field in fields {
             let field = field?;
             let Some(name) = shape.names.get(found) else {
@@ -148,6 +162,10 @@ impl Reader<'_> {
             let cell = match shape.uses[found] {
                 Use::Label => {
                     label = Some(field);
+                    Cell::Nothing
+                }
+                Use::Weight => {
+                    weight = Some(field);
                     Cell::Nothing
                 }
                 Use::Text => {
@@ -164,39 +182,36 @@ impl Reader<'_> {
                     format!("nothing in column {number}, which has no name; --columns without={number} leaves it out");
                 return Err(Malformed::new("sample", record, expected));
             }
-            cell.add_to(rows, name)?;
+            cell.add_to(rows, name, &mut known[found])?;
             found += 1;
         }
         if self.are_documents() && shape.text.is_some_and(|at| at >= found) {
             return Err(Malformed::new("document", record, "a record with a text"));
         }
-        self.label(chunk, label.as_deref(), record)?;
-        chunk.rows.end();
-        Ok(())
+        self.end(chunk, [label.as_deref(), weight.as_deref()], record)
     }
 
     /// Adds the sample of an object.
     fn object(self, chunk: &mut RowsOf<Shape, f32>, line: &[u8]) -> Result<(), Malformed> {
         let (shape, rows): (&Shape, _) = (&chunk.shape, &mut chunk.rows);
-        let (mut label, mut has_text) = (None, false);
+        let (mut label, mut weight, mut has_text) = (None, None, false);
         for (key, value) in entries(line).map_err(|error| not_json(line, &error))? {
             match shape.use_of(&key) {
                 Use::Label => label = Some(text_of(value)?),
+                Use::Weight => weight = Some(text_of(value)?),
                 Use::Text => {
                     self.words(rows, &text_of(value)?)?;
                     has_text = true;
                 }
-                Use::Feature => Cell::of_value(value)?.add_to(rows, &key)?,
-                Use::Category => Cell::of_any_value(value)?.add_to(rows, &key)?,
+                Use::Feature => Cell::of_value(value)?.add_to(rows, &key, &mut None)?,
+                Use::Category => Cell::of_any_value(value)?.add_to(rows, &key, &mut None)?,
                 Use::Nothing => {}
             }
         }
         if let (Some(at), false) = (shape.text, has_text) {
             return Err(Malformed::new("text", line, format!("a value of \"{}\", or null", shape.names[at])));
         }
-        self.label(chunk, label.as_deref(), line)?;
-        chunk.rows.end();
-        Ok(())
+        self.end(chunk, [label.as_deref(), weight.as_deref()], line)
     }
 }
 

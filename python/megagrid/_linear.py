@@ -151,8 +151,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         callback : callable or None
             Gets each iteration as a dict; the fit ends where it returns True.
         **reading : how a path is read
-            ``format="libsvm"``, ``positive=[1, "spam"]``, ``test="unseen.libsvm"``, ``columns="text=body,label=stars"``, ``lower_case=True``,
-            ``split="punctuation"``, ``bigrams=True``, ``hash_bits=18``, as the command's options.
+            ``format="libsvm"``, ``positive=[1, "spam"]``, ``test="unseen.libsvm"``, ``columns="text=body,label=stars"``
+            (``weight=COLUMN`` names what samples weigh), ``lower_case=True``, ``split="punctuation"``, ``bigrams=True``, ``hash_bits=18``, as the command's options.
 
         Returns
         -------
@@ -162,7 +162,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         words = self._words() + self._reading(reading, _input.is_path(X))
         if _input.is_path(X):
             if y is not None or sample_weight is not None:
-                raise ValueError("labels and weights of samples that are read from a path stand in the file")
+                raise ValueError("labels and weights of samples that are read from a path stand in the file: columns='label=y,weight=w' names theirs")
             words += self._class_weights(None)
             self.__dict__.pop("classes_", None)
             self._forget()

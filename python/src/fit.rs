@@ -174,7 +174,8 @@ pub fn regression(
     let place = Place::<Regression>::new(py, input, (false, nonzero), move |edges, how, run| {
         let number = labels.of.len();
         let is_known = labels.of.iter().all(|&class| (class as usize) < labels.classes.len());
-        if number != edges.num_left || !is_known || weights.as_ref().is_some_and(|weights| weights.len() != number) {
+        let weights = weights.unwrap_or_default();
+        if number != edges.num_left || !is_known || ![0, number].contains(&weights.len()) {
             return Err(Error::Missing(format!("{number} labels of {} samples", edges.num_left)));
         }
         let reading = Reading {
@@ -185,7 +186,7 @@ pub fn regression(
             readers: None,
         };
         // Samples are named by their number from 1.
-        Samples::of(Labelled { data: named(edges, 1), labels }, weights.as_deref(), how, &reading)
+        Samples::of(Labelled { data: named(edges, 1), labels, weights }, how, &reading)
     })?;
     place.train(words, is_watched, models::give_linear)
 }

@@ -165,7 +165,7 @@ pub fn scores_of_file<'py>(
         let layout = Source::as_trained(&path, &config).layout();
         let data = read_unlabelled(&path, layout, model.words.tokenizer())?;
         let order = order(&data.left_names);
-        let (scores, _) = model.scores(Samples { data, labels: Labels::default() })?;
+        let (scores, _) = model.scores(Samples::new(data, Labels::default()))?;
         Ok(in_order(&order, models, &scores))
     });
     let scores = raise(scores)?;

@@ -198,6 +198,21 @@ def test_samples_in_a_file_give_the_model_of_their_matrix(clicks, tmp_path):
         SparseLogisticRegression().fit(path, y)
 
 
+def test_weights_of_samples_may_be_a_column_of_a_file(clicks, tmp_path):
+    import pandas
+
+    X, y = clicks
+    weights = (np.arange(len(y)) % 4).astype(float)
+    frame = pandas.DataFrame(X.toarray().astype(np.float32), columns=[f"x{at}" for at in range(X.shape[1])])
+    path = str(tmp_path / "clicks.parquet")
+    frame.assign(clicked=y, seen=weights).to_parquet(path)
+    of_file = SparseLogisticRegression().fit(path, columns="label=clicked,weight=seen")
+    of_frame = SparseLogisticRegression().fit(frame, y, sample_weight=weights)
+    order = [list(of_file.feature_names_in_).index(name) for name in frame.columns]
+    assert np.allclose(of_file.coef_[:, order], of_frame.coef_, atol=1e-3)
+    assert not np.allclose(of_frame.coef_, SparseLogisticRegression().fit(frame, y).coef_, atol=1e-2)
+
+
 def test_samples_in_a_file_are_calibrated_on_those_that_are_kept(clicks, tmp_path):
     from sklearn.datasets import dump_svmlight_file
 

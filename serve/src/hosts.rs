@@ -31,8 +31,7 @@ impl Hosts {
         let mut sent = headers.iter().filter(|(header, _)| [HOST, ORIGIN].contains(header));
         let (header, value) = sent.find(|(_, value)| !self.has(value))?;
         Some(format!(
-            "the header {header} is \"{}\", and a server without a token answers to localhost only; start it with --allow-host NAME, \
-             or with --token-file FILE",
+            "the header {header} is \"{}\", and who asks without a token has to ask localhost",
             String::from_utf8_lossy(value.as_bytes())
         ))
     }

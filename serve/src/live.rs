@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::extract::{Request, State};
 use axum::http::header::CONTENT_SECURITY_POLICY;
-use axum::response::Html;
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn};
 use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{Html, Response};
 use axum::routing::get;
 use futures_util::stream::{Stream, unfold};
 use megagrid_partition::parallel::lock;
@@ -25,7 +26,9 @@ use tokio::task::JoinHandle;
 
 use crate::Error;
 use crate::connections;
+use crate::hosts::Hosts;
 use crate::http::POLICY;
+use crate::server::refused;
 
 /// The page, which shows events as curves.
 const PAGE: &str = include_str!("live.html");
@@ -168,6 +171,15 @@ fn router(told: Arc<Told>) -> Router {
         .route("/", get(|| async { ([(CONTENT_SECURITY_POLICY, POLICY)], Html(html)) }))
         .route("/run", get(events))
         .with_state(told)
+        .layer(from_fn(guard))
+}
+
+/// Lets in who calls this machine by a name that it has: a name of another site can lead to it.
+async fn guard(request: Request, next: Next) -> Response {
+    match Hosts::default().problem(request.headers()) {
+        Some(problem) => refused(StatusCode::FORBIDDEN, problem),
+        None => next.run(request).await,
+    }
 }
 
 /// Sends all events from the beginning, or after the last that a browser says it has.
@@ -201,10 +213,14 @@ mod tests {
 
     /// Asks for the events of a run, until its last; returns all that is said.
     fn watch(address: SocketAddr, last: Option<&str>) -> String {
+        ask(address, "localhost", last)
+    }
+
+    fn ask(address: SocketAddr, host: &str, last: Option<&str>) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
         let last = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
-        write!(stream, "GET /run HTTP/1.1\r\nHost: here\r\nConnection: close\r\n{last}\r\n").unwrap();
+        write!(stream, "GET /run HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{last}\r\n").unwrap();
         let mut said = String::new();
         stream.read_to_string(&mut said).unwrap();
         said
@@ -230,6 +246,8 @@ mod tests {
         assert_eq!(all.len(), 4, "{all:?}");
         let missing = watch(live.address(), Some(all[1]));
         assert_eq!(ids(&missing), all[2..]);
+        let stranger = ask(live.address(), "example.org", None);
+        assert!(stranger.starts_with("HTTP/1.1 403") && !stranger.contains("event:"), "{stranger}");
         // A run that has told less than the one before, as a browser that goes on after that may find it.
         let other = start();
         other.tell("begin", &());

@@ -258,6 +258,39 @@ fn samples_of_any_table_are_one_model_without_a_word() {
 }
 
 #[test]
+fn weights_of_samples_may_stand_in_a_column() {
+    let place = Place::new();
+    let (csv, _) = members("class");
+    let weight = |row: usize| (row % 4).to_string();
+    let mut lines = csv.lines();
+    let mut weighted = format!("{},seen\n", lines.next().unwrap());
+    weighted.extend(lines.enumerate().map(|(row, line)| format!("{line},{}\n", weight(row))));
+    let weights = place.file("weights.txt", (0..60).map(|row| weight(row) + "\n").collect::<String>());
+    let (csv, weighted) = (place.file("members.csv", csv), place.file("weighted.csv", weighted));
+    let fit = |input: &str, more: &[&str], model: &str| {
+        let model = place.name(model);
+        let fixed = ["blockpg", input, "--l1", "0.1", "--intercept", "-q", "--holdout", "0.3", "--model", &model];
+        done(&[&fixed[..], more].concat());
+        (fs::read(format!("{model}/weights.parquet")).unwrap(), json(&format!("{model}/model.json"))["metrics"].clone())
+    };
+    let of_column = ["--columns", "label=class,weight=seen"];
+    let expected = fit(&csv, &["--sample-weights", &weights], "of-file");
+    assert!(fit(&weighted, &of_column, "of-column") == expected);
+    assert!(fit(&csv, &[], "of-none").0 != expected.0);
+    // What is predicted may lack them, and its quality counts them.
+    let model = place.name("of-column");
+    assert_eq!(done(&["predict", &model, &csv]), done(&["predict", &model, &weighted]));
+    let quality = |more: &[&str]| done(&[&["predict", &model[..], &weighted, "--quality"], more].concat());
+    assert_ne!(quality(&[]), quality(&["--columns", "label=class,without=seen"]));
+    done(&["update", &model, &weighted, "--model", &place.name("next"), "-q"]);
+    let both = [&["blockpg", &weighted[..], "--sample-weights", &weights][..], &of_column].concat();
+    fails(&both, 1, &["--sample-weights and --columns weight=COLUMN both say what samples weigh"]);
+    let kept = [&["convert", &weighted[..], &place.name("kept.mgrid")][..], &of_column].concat();
+    fails(&kept, 1, &["a cache holds no weights of samples; leave weight out of --columns, or use the text"]);
+    fails(&[&["geeps", "mlr", &weighted[..]][..], &of_column].concat(), 2, &["leave weight out of --columns"]);
+}
+
+#[test]
 fn columns_without_names_are_those_of_the_training() {
     let place = Place::new();
     let lines: Vec<[u32; 4]> =

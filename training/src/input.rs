@@ -31,7 +31,7 @@ pub struct Source {
     #[serde(serialize_with = "format_name")]
     pub format: std::option::Option<Format>,
     /// Columns of a table, by number from 1 or by name: user=2,item=1,rating=stars and perhaps time; a graph has from, to and perhaps
-    /// weight, a corpus document, word and count, or text and perhaps document, samples label and perhaps text, and as often as
+    /// weight, a corpus document, word and count, or text and perhaps document, samples label, perhaps weight and text, and as often as
     /// needed without (columns to leave out), category (whose numbers are categories) and feature (that count beside a text) [default: by a
     /// header with such names, else in this order]. With rating=none each line is a rating of 1, as als takes it of a text of two columns; with count=none
     /// a word of a document counts as 1.

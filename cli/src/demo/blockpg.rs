@@ -26,7 +26,7 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         100.0 * planted.click_rate
     ))?;
     let options = LinearOptions { l1: vec![10.0].into(), iterations: 500, ..LinearOptions::default() };
-    let data = Samples::new(made.samples.in_degree_order(), None, true, Some((HOLDOUT, common.run.seed)))?;
+    let data = Samples::new(made.samples.in_degree_order(), true, Some((HOLDOUT, common.run.seed)))?;
     let show = |record: &Record, model: &Linear| Ok(compared(record, model, &made.truth));
     let origin = serde_json::json!({ "holdout": HOLDOUT, "intercept": true });
     super::show::train::<Regression>(data, origin, options, common, &show)

@@ -127,7 +127,10 @@ fn network(
     descent: &Descent,
 ) -> anyhow::Result<Prepared<Network>> {
     let source = &options.source;
-    let megagrid_datasets::Samples { data, labels } = read_samples(&source.input, source.layout(), &[])?;
+    let megagrid_datasets::Samples { data, labels, weights } = read_samples(&source.input, source.layout(), &[])?;
+    if !weights.is_empty() {
+        return Err(usage("all samples weigh the same here: leave weight out of --columns"));
+    }
     let (edges, labels, classes) = (data.edges, labels.classes, labels.of);
     let sizes =
         InputSizes { left: edges.num_left, right: edges.num_right, edges: edges.num_edges(), ..InputSizes::default() };

@@ -231,8 +231,8 @@ impl Made for SyntheticClicks {
     }
 
     fn into_data(self) -> Data {
-        let Samples { data, labels } = self.samples.in_degree_order();
-        Data::Samples(Samples { data: trimmed(data, &[Side::Right]), labels })
+        let Samples { data, labels, .. } = self.samples.in_degree_order();
+        Data::Samples(Samples::new(trimmed(data, &[Side::Right]), labels))
     }
 }
 

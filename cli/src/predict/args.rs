@@ -32,7 +32,7 @@ pub struct Args {
     /// squared error and mean absolute error by the ratings of pairs.
     #[arg(long, conflicts_with = "output")]
     pub quality: bool,
-    /// Columns of a table: text=COLUMN of samples, and label=COLUMN for --quality; user=COLUMN,item=COLUMN of pairs, and rating=COLUMN for
+    /// Columns of a table: text=COLUMN of samples, and label=COLUMN for --quality, perhaps weight=COLUMN; user=COLUMN,item=COLUMN of pairs, and rating=COLUMN for
     /// --quality [default: those that the model was trained on].
     #[arg(long, value_name = "ROLE=COLUMN,...")]
     pub columns: Option<Roles>,

@@ -29,7 +29,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         (false, true) => read_samples(&mut source, &model.positive, model.words)?,
         (false, false) => {
             let data = read_unlabelled(&args.input, source.layout(), model.words.tokenizer())?;
-            Samples { data, labels: Labels::default() }
+            Samples::new(data, Labels::default())
         }
     };
     if !args.quality {
@@ -42,9 +42,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         tell_of_other_kinds(&model.features, samples.data.right_names());
     }
     let order: Vec<u64> = samples.data.left_names.iter().map(|name| name.parse().unwrap_or(0)).collect();
+    let weights = std::mem::take(&mut samples.weights);
     let (scores, labels) = model.scores(samples)?;
     if args.quality {
-        let quality = model.quality(&scores, &labels);
+        let quality = model.quality(&scores, &labels, &weights);
         return write_quality(args, &quality);
     }
     // A cache has its samples in another order than the text that it was made of.

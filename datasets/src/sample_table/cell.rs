@@ -71,11 +71,11 @@ impl<'c> Cell<'c> {
         value.text().filter(|text| !text.is_empty()).map_or(Self::Nothing, Self::Text)
     }
 
-    /// Adds what the column says of the sample that the next [`Rows::end`] ends.
-    pub(super) fn add_to(self, rows: &mut Rows<f32>, column: &str) -> Result<(), Malformed> {
+    /// Adds what the column says of the sample that the next [`Rows::end`] ends. `known` keeps the entry of the column's name.
+    pub(super) fn add_to(self, rows: &mut Rows<f32>, column: &str, known: &mut Option<u32>) -> Result<(), Malformed> {
         match self {
             Self::Nothing | Self::Number(0.0) => Ok(()),
-            Self::Number(number) => rows.add_name("feature", column.as_bytes(), number),
+            Self::Number(number) => rows.add_known(known, "feature", column.as_bytes(), number),
             Self::Text(text) => rows.add_name("feature", &[column.as_bytes(), b"=", &text[..]].concat(), 1.0),
         }
     }

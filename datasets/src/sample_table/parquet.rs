@@ -8,13 +8,12 @@ use megagrid_partition::parallel;
 
 use super::cell::Cell;
 use super::shape::{Labelled, Reader, Shape, Use};
-use crate::column::Column;
+use crate::Error;
 use crate::output::fenced;
 use crate::parquet::{Cells, Group, Place, Value, groups};
 use crate::roles::listed;
-use crate::rows::{Holds, Pieces, Rows, RowsOf};
+use crate::rows::{Holds, Numbered, Pieces, Rows, RowsOf};
 use crate::text::{Input, Malformed, Separator};
-use crate::{Dataset, Error};
 
 /// Rows that are decoded together.
 const ROWS_AT_ONCE: usize = 1 << 12;
@@ -27,7 +26,7 @@ const EXPECTED: &str = "integers, floating-point numbers, truth values or text";
 
 impl Reader<'_> {
     /// Reads the rows of all files; of several processes each reads a part, and then all have all.
-    pub(super) fn parquet(self, input: &Input<'_>, holds: Holds) -> Result<(Dataset<f32>, Column), Error> {
+    pub(super) fn parquet(self, input: &Input<'_>, holds: Holds) -> Result<Numbered<f32>, Error> {
         let groups = groups(input)?;
         let mut pieces = Pieces::new(input);
         // A few at a time, so that what was decoded of them does not fill the memory.
@@ -45,11 +44,16 @@ impl Reader<'_> {
     /// Adds the rows of a row group.
     fn group(self, place: &Place, group: &Group<'_>, rows: &mut Rows<f32>) -> Result<(), Error> {
         let shape = self.shape_of(place.path(), group.names())?;
-        // Labels that are not looked at may be anything.
-        let counts = |of: Use| of != Use::Nothing && (of != Use::Label || !matches!(self.labelled, Labelled::No));
+        // Labels and weights that are not looked at may be anything.
+        let counts = |of: Use| match of {
+            Use::Label | Use::Weight => !matches!(self.labelled, Labelled::No),
+            Use::Text | Use::Feature | Use::Category => true,
+            Use::Nothing => false,
+        };
         let of = |(at, &of): (usize, &Use)| counts(of).then(|| Ok((at, of, self.cells(group, at, of)?)));
         let mut columns = shape.uses.iter().enumerate().filter_map(of).collect::<Result<Vec<_>, Error>>()?;
-        let mut chunk = RowsOf { shape: Arc::new(shape), rows: std::mem::take(rows) };
+        let known = vec![None; shape.names.len()];
+        let mut chunk = RowsOf { shape: Arc::new(shape), rows: std::mem::take(rows), known };
         for first in (0..group.num_rows()).step_by(ROWS_AT_ONCE) {
             let wanted = ROWS_AT_ONCE.min(group.num_rows() - first);
             for (.., cells) in &mut columns {
@@ -98,22 +102,21 @@ impl Reader<'_> {
 
     /// Adds the sample of the next row.
     fn row(self, chunk: &mut RowsOf<Shape, f32>, columns: &mut [(usize, Use, Cells)]) -> Result<(), Malformed> {
-        let (shape, rows): (&Shape, _) = (&chunk.shape, &mut chunk.rows);
-        let mut label = None;
+        let RowsOf { shape, rows, known } = chunk;
+        let (mut label, mut weight) = (None, None);
         for (at, of, cells) in columns {
             let name = &shape.names[*at];
             let value = cells.next().map_err(|expected| Malformed::new("value", name.as_bytes(), expected))?;
             match (of, value) {
                 (Use::Label, _) => label = value.text().map(|text| text.into_owned()),
+                (Use::Weight, _) => weight = value.text().map(|text| text.into_owned()),
                 (Use::Text, Value::Text(text)) => self.words(rows, text)?,
-                (Use::Feature, _) => Cell::of_typed(value)?.add_to(rows, name)?,
-                (Use::Category, _) => Cell::of_any_typed(value).add_to(rows, name)?,
+                (Use::Feature, _) => Cell::of_typed(value)?.add_to(rows, name, &mut known[*at])?,
+                (Use::Category, _) => Cell::of_any_typed(value).add_to(rows, name, &mut known[*at])?,
                 (Use::Text | Use::Nothing, _) => {}
             }
         }
-        self.label(chunk, label.as_deref(), b"null")?;
-        chunk.rows.end();
-        Ok(())
+        self.end(chunk, [label.as_deref(), weight.as_deref()], b"null")
     }
 }
 
@@ -173,7 +176,7 @@ mod tests {
     }
 
     /// The features of each sample, and its label.
-    fn shown(Samples { data, labels }: &Samples) -> Vec<String> {
+    fn shown(Samples { data, labels, .. }: &Samples) -> Vec<String> {
         let label = |at: usize| labels.of.get(at).map_or("", |&of| &labels.classes[of as usize]);
         let mut all: Vec<String> = (0..data.edges.num_left).map(|at| label(at).to_owned()).collect();
         for ((&left, &right), value) in data.edges.left.iter().zip(&data.edges.right).zip(&data.edges.data) {
@@ -220,7 +223,7 @@ mod tests {
         let named = read_samples(&path, layout("label=label,feature=__index_level_0__"), &[]).unwrap();
         assert_eq!(shown(&named)[1], "3 __index_level_0__:8");
         let data = read_unlabelled(&path, Layout::default(), Tokenizer::default()).unwrap();
-        assert_eq!(shown(&Samples { data, labels: Default::default() }), [" age:41", ""]);
+        assert_eq!(shown(&Samples::new(data, Default::default())), [" age:41", ""]);
     }
 
     #[test]

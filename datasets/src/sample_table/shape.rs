@@ -33,6 +33,7 @@ pub(super) struct Reader<'r> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     Label,
+    Weight,
     Text,
     /// A number is the value of a feature, any other text a category.
     Feature,
@@ -50,8 +51,9 @@ pub(super) struct Shape {
     pub(super) names: Vec<String>,
     /// What each of them is for.
     pub(super) uses: Vec<Use>,
-    /// Which of them hold labels and texts.
+    /// Which of them hold labels, weights and texts.
     pub(super) label: Option<usize>,
+    pub(super) weight: Option<usize>,
     pub(super) text: Option<usize>,
     /// What a column is for that has no role: nothing, where one has texts or some are named as features.
     pub(super) usual: Use,
@@ -128,12 +130,14 @@ impl Reader<'_> {
     /// Returns the numbers of `width` columns, as those that a model was trained on have them. Samples to predict may lack that of labels.
     fn numbers(self, width: usize) -> Result<Vec<String>, String> {
         let all = self.roles.num_columns().unwrap_or(width);
-        let label = self.roles.all(Role::Label).next().filter(|_| matches!(self.labelled, Labelled::No));
-        let of = |without: Option<&Place>| {
-            let is_without = |number: &usize| without != Some(&Place::Number(*number));
-            (1..=all).filter(is_without).map(|number| number.to_string()).collect::<Vec<String>>()
+        let may_lack = |role| self.roles.all(role).next().filter(|_| matches!(self.labelled, Labelled::No));
+        let [label, weight] = [Role::Label, Role::Weight].map(may_lack);
+        let of = |without: [Option<&Place>; 2]| {
+            let is_there = |number: &usize| !without.contains(&Some(&Place::Number(*number)));
+            (1..=all).filter(is_there).map(|number| number.to_string()).collect::<Vec<String>>()
         };
-        let found = [None, label].map(of).into_iter().find(|names| names.len() == width);
+        let lacking = [[None, None], [label, None], [label, weight]];
+        let found = lacking.map(of).into_iter().find(|names| names.len() == width);
         found.ok_or_else(|| {
             let least =
                 label.map_or(String::new(), |label| format!(", or {} without column {label}, the labels", all - 1));
@@ -156,8 +160,8 @@ impl Reader<'_> {
 
     fn shape(self, separator: Separator, names: Vec<String>, roles: &Roles) -> Result<Shape, String> {
         let named = |role: Role| match roles.find(role, &names) {
-            // Samples whose labels are not known may have none.
-            Err(_) if role == Role::Label && matches!(self.labelled, Labelled::No) => Ok(None),
+            // Samples whose labels are not known may have none, and no weights.
+            Err(_) if role != Role::Text && matches!(self.labelled, Labelled::No) => Ok(None),
             found => found,
         };
         let known = || KNOWN.iter().find_map(|known| names.iter().position(|name| name.eq_ignore_ascii_case(known)));
@@ -168,19 +172,26 @@ impl Reader<'_> {
             }
             _ => (Role::Label, named(Role::Label)?.or_else(known), named(Role::Text)?),
         };
-        if let Some(at) = label.filter(|_| label == text) {
-            let role = role.name();
-            return Err(format!("column {} would be both {role} and text; name both in --columns", names[at]));
+        let weight = named(Role::Weight)?;
+        for (one, other) in [
+            ((role, label), (Role::Text, text)),
+            ((role, label), (Role::Weight, weight)),
+            ((Role::Weight, weight), (Role::Text, text)),
+        ] {
+            if let Some(at) = one.1.filter(|_| one.1 == other.1) {
+                let [one, other] = [one.0.name(), other.0.name()];
+                return Err(format!("column {} would be both {one} and {other}; name both in --columns", names[at]));
+            }
         }
         let usual = if text.is_some() || roles.has(Role::Feature) { Use::Nothing } else { Use::Feature };
         let uses = vec![usual; names.len()];
-        let shape = Shape { separator, uses, usual, special: Vec::new(), label, text, names };
+        let shape = Shape { separator, uses, usual, special: Vec::new(), label, weight, text, names };
         self.with_uses(shape, roles)
     }
 
     /// Says what the columns are for.
     fn with_uses(self, mut shape: Shape, roles: &Roles) -> Result<Shape, String> {
-        let ends = [(shape.label, Use::Label), (shape.text, Use::Text)];
+        let ends = [(shape.label, Use::Label), (shape.weight, Use::Weight), (shape.text, Use::Text)];
         ends.into_iter().for_each(|(at, of)| at.into_iter().for_each(|at| shape.uses[at] = of));
         let mut roled = Vec::new();
         for (role, of) in
@@ -188,10 +199,10 @@ impl Reader<'_> {
         {
             for place in roles.all(role) {
                 match (place.find(&shape.names, shape.names.len()), place) {
-                    (Some(at), _) if [shape.label, shape.text].contains(&Some(at)) => {
+                    (Some(at), _) if [shape.label, shape.weight, shape.text].contains(&Some(at)) => {
                         let (name, role) = (&shape.names[at], role.name());
                         return Err(format!(
-                            "column {name} would be {role} and label or text; name it once in --columns"
+                            "column {name} would be {role} and label, weight or text; name it once in --columns"
                         ));
                     }
                     (Some(at), _) if roled.contains(&at) => {

@@ -14,7 +14,7 @@ fn read_as(text: &str, format: Format, roles: &str, labelled: Labelled<'_>) -> R
 
 /// Returns the label of each sample and the values of its features.
 fn shown(samples: &Samples) -> Vec<(String, BTreeMap<String, f32>)> {
-    let Samples { data, labels } = samples;
+    let Samples { data, labels, .. } = samples;
     let label = |at: usize| labels.of.get(at).map_or(String::new(), |&of| labels.classes[of as usize].clone());
     let mut all: Vec<_> = (0..data.edges.num_left).map(|at| (label(at), BTreeMap::new())).collect();
     for ((&left, &right), &value) in data.edges.left.iter().zip(&data.edges.right).zip(&data.edges.data) {
@@ -146,6 +146,36 @@ fn columns_without_names_stay_where_they_were_without_the_labels() {
 }
 
 #[test]
+fn a_column_says_what_samples_weigh() {
+    let csv = "n,seen,y\n1,2.5,1\n2,0,0\n";
+    let json = "{\"y\": 1, \"n\": 1, \"seen\": 2.5}\n{\"seen\": \"0\", \"y\": 0, \"n\": 2}\n";
+    for (text, format, roles, name) in [
+        (csv, Format::Table, "weight=seen", "n"),
+        (json, Format::JsonLines, "label=y,weight=seen", "n"),
+        ("1,2.5,1\n2,0,0\n", Format::Table, "label=3,weight=2", "1"),
+    ] {
+        let read = read_as(text, format, roles, Labelled::As(&[])).unwrap();
+        assert_eq!(shown(&read), [sample("1", &[(name, 1.0)]), sample("0", &[(name, 2.0)])]);
+        assert_eq!(read.weights, [2.5, 0.0]);
+        assert_eq!(read.clone().in_degree_order().weights.iter().sum::<f32>(), 2.5);
+        let plain = Samples { weights: Vec::new(), ..read.clone() };
+        assert_eq!(read.clone().append(plain.clone()).weights, [2.5, 0.0, 1.0, 1.0]);
+        assert_eq!(plain.clone().append(read).weights, [1.0, 1.0, 2.5, 0.0]);
+        assert!(plain.clone().append(plain).weights.is_empty());
+        // What is predicted may lack weights, and they are not looked at.
+        let read = read_as(text, format, roles, Labelled::No).unwrap();
+        assert_eq!((shown(&read).len(), read.weights), (2, Vec::new()));
+    }
+    let roles: Roles = "label=3,weight=2".parse().unwrap();
+    let roles = roles.with_num_columns(Some(4));
+    for text in ["1,9,0,4\n", "1,9,4\n", "1,4\n"] {
+        let input = Input::from_bytes(text.as_bytes()).with_roles(&roles);
+        let read = read(&input, Format::Table, Labelled::No, WORDS).unwrap();
+        assert_eq!(shown(&read), [sample("", &[("1", 1.0), ("4", 4.0)])], "{text}");
+    }
+}
+
+#[test]
 fn samples_may_be_without_features() {
     let read = read_as("y,a\n1,0\n0,\n", Format::Table, "", Labelled::No).unwrap();
     assert_eq!(shown(&read), [sample("", &[]), sample("", &[])]);
@@ -204,7 +234,21 @@ fn what_is_wrong_with_a_table_is_told() {
             "without=c",
             "there is no column c for without; its columns are 1 label, 2 b",
         ),
-        ("label,b\n1,2\n", Format::Table, "category=label", "column label would be category and label or text"),
+        ("label,b\n1,2\n", Format::Table, "category=label", "column label would be category and label, weight or text"),
+        ("label,b\n1,2\n", Format::Table, "weight=label", "column label would be both label and weight"),
+        (
+            "label,b\n1,-2\n",
+            Format::Table,
+            "weight=b",
+            "<bytes>:2: weight: found \"-2\", expected a number, 0 or above",
+        ),
+        (
+            "b,label\n1,2\n,2\n",
+            Format::Table,
+            "weight=b",
+            "<bytes>:3: weight: found \"\", expected a number, 0 or above",
+        ),
+        ("{\"y\":1,\"b\":1}\n{\"y\":1}", Format::JsonLines, "weight=b", "<bytes>:2: weight: found \"{\\\"y\\\":1}\""),
         ("{\"label\":1}\n[1]", Format::JsonLines, "", "<bytes>:2: JSON: found \"[1]\", expected an object"),
     ] {
         let said = read_as(text, format, roles, Labelled::As(&[])).unwrap_err();

@@ -114,7 +114,7 @@ impl ClicksSettings {
         edges.data = vec![1.0; edges.right.len()];
         let (left_names, right_names) = (numbered(self.num_samples), Some(numbered(self.num_features)));
         let labels = Labels::of_signs(labels);
-        let samples = Samples { data: Dataset { edges, left_names, right_names }, labels };
+        let samples = Samples::new(Dataset { edges, left_names, right_names }, labels);
         Ok(SyntheticClicks { samples, truth: ClicksTruth { weights, intercept, log_loss } })
     }
 
@@ -182,7 +182,7 @@ impl SyntheticClicks {
     /// # Errors
     /// Where something is at `path` already or the system refuses.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let Samples { data: Dataset { edges, .. }, labels } = &self.samples;
+        let Samples { data: Dataset { edges, .. }, labels, .. } = &self.samples;
         let offsets = offsets_of(&count_degrees(&edges.left, edges.num_left));
         write_text(path, "", edges.num_left, |text, sample| {
             write!(text, "{}", labels.classes[labels.of[sample] as usize])?;

@@ -190,7 +190,7 @@ fn labels_are_numbers() {
     let labelled = |of: &[&str]| {
         let data = dataset(false, vec![(0, 0, 1.0), (1, 0, 2.0)], true);
         let labels = Labels { classes: of.iter().map(ToString::to_string).collect(), of: vec![1; data.edges.num_left] };
-        Prepared::from_samples(Samples { data, labels }, &BOTH)
+        Prepared::from_samples(Samples::new(data, labels), &BOTH)
     };
     let path = directory.path().join("words.mgrid");
     let message = labelled(&["news", "sports"]).write_cache(&path).unwrap_err().to_string();
@@ -207,7 +207,7 @@ fn any_changed_byte_is_seen_or_harmless() {
     let path = directory.path().join("x.mgrid");
     let data = dataset(false, (0..40).map(|i| (i * i % 12, i % 9, i as f32)).collect(), true);
     let labels = Labels::of_signs((0..12).map(|id| if id % 5 < 2 { 1.0 } else { -1.0 }));
-    Prepared::from_samples(Samples { data, labels }.in_degree_order(), &BOTH).write_cache(&path).unwrap();
+    Prepared::from_samples(Samples::new(data, labels).in_degree_order(), &BOTH).write_cache(&path).unwrap();
     let whole = fs::read(&path).unwrap();
     let expected = contents(&path).unwrap();
     let mut num_harmless = 0;

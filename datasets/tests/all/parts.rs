@@ -169,7 +169,8 @@ fn rows_of_parquet_are_divided_by_row_groups() {
         write_table(&path, &columns).unwrap();
     }
     let (path, texts) = (folder.0.path(), Layout { roles: "text=body".parse().unwrap(), ..Layout::default() });
-    for layout in [Layout::default(), texts.clone()] {
+    let weights = Layout { roles: "weight=age,category=body".parse().unwrap(), ..Layout::default() };
+    for layout in [Layout::default(), texts.clone(), weights] {
         let expected = read_samples(path, &layout, &[]).unwrap();
         for processes in 1..6 {
             let read = |readers| read_samples_with(path, &layout, &[], Tokenizer::default(), Some(&readers)).unwrap();

@@ -34,7 +34,8 @@ pub struct SampleOptions {
     /// Fit an intercept, which has no penalty.
     #[arg(long)]
     pub intercept: bool,
-    /// Weights of samples, 0 or above: a text with one number a line, in the order of the samples.
+    /// Weights of samples, 0 or above: a text with one number a line, in the order of the samples. Those in a column of a table are named by
+    /// --columns weight=COLUMN.
     #[arg(long, value_name = "FILE")]
     #[serde(serialize_with = "lossy_option")]
     pub sample_weights: Option<PathBuf>,
@@ -103,16 +104,21 @@ impl Data for Samples {
         let mut clock = Stopwatch::start();
         find(source)?;
         how.begin(source.is_cache(), options.holdout)?;
-        let samples = source.whole(|source| read_into(source, options, how.readers))?;
+        let mut samples = source.whole(|source| read_into(source, options, how.readers))?;
         if samples.data.edges.num_edges() == 0 {
             return Err(megagrid_datasets::Error::Unclear(source.input.clone()).into());
         }
-        let weights = options.sample_weights.as_deref();
-        let weights = weights.map(|path| read_weights(path, samples.labels.of.len())).transpose()?;
+        if let Some(path) = &options.sample_weights {
+            if !samples.weights.is_empty() {
+                let problem = "--sample-weights and --columns weight=COLUMN both say what samples weigh; leave out one";
+                return Err(Error::option(problem));
+            }
+            samples.weights = in_order(&read_weights(path, samples.labels.of.len())?, &samples.data.left_names);
+        }
         let test = options.test.as_deref().map(|path| read_into(&mut source.like(path), options, None)).transpose()?;
         let load = clock.lap();
 
-        let mut samples = Self::of(samples, weights.as_deref(), options, how)?;
+        let mut samples = Self::of(samples, options, how)?;
         if let Some(mut test) = test {
             test.data = prepared(test.data, options.hash_bits, options.normalize);
             samples.test = Some(Unseen::new(test, &samples.features, &samples.labels.classes)?);
@@ -204,20 +210,19 @@ impl Samples {
         self.sample_weights.get(sample).copied().unwrap_or(1.0)
     }
 
-    /// Makes of samples in memory what options say, as of samples that are read; `weights` as for [`new`](Self::new).
+    /// Makes of samples in memory what options say, as of samples that are read.
     ///
     /// # Errors
     /// As [`new`](Self::new).
     pub fn of(
         mut samples: megagrid_datasets::Samples,
-        weights: Option<&[f32]>,
         options: &SampleOptions,
         how: &Reading<'_>,
     ) -> Result<Self, Error> {
         samples.data = prepared(samples.data, options.hash_bits, options.normalize);
         let samples = if how.degree_order { samples.in_degree_order() } else { samples };
         let holdout = options.holdout.map(|part| (part, how.seed));
-        let mut samples = Self::new(samples, weights, options.intercept, holdout)?;
+        let mut samples = Self::new(samples, options.intercept, holdout)?;
         if let Some(weights) = &options.class_weight {
             samples.weigh(weights)?;
         }
@@ -243,23 +248,20 @@ impl Samples {
         Ok(())
     }
 
-    /// Takes samples in memory, and keeps a part of them for testing, which follows from the seed. `weights` are in the order of
-    /// the samples' numbers.
+    /// Takes samples in memory, and keeps a part of them for testing, which follows from the seed.
     ///
     /// # Errors
     /// A part out of range; samples all of which have the same label; a class of which none is left to train on.
     pub fn new(
         samples: megagrid_datasets::Samples,
-        weights: Option<&[f32]>,
         intercept: bool,
         holdout: Option<(f64, u64)>,
     ) -> Result<Self, Error> {
         check_holdout(holdout.map(|(part, _)| part))?;
-        let weights = weights.map_or(Vec::new(), |weights| in_order(weights, &samples.data.left_names));
         let features = Arc::new(samples.data.right_names().clone());
         let parts = match holdout {
-            Some((part, seed)) => split(samples, weights, part, seed),
-            None => (samples.data.edges, samples.labels, weights, None),
+            Some((part, seed)) => split(samples, part, seed),
+            None => (samples.data.edges, samples.labels, samples.weights, None),
         };
         if let (Some(test), Some((part, _))) = (&parts.3, holdout)
             && test.labels.is_empty()

@@ -194,10 +194,10 @@ impl Linear {
         counts
     }
 
-    /// Compares the scores of samples with their classes.
+    /// Compares the scores of samples with their classes; `weights` are those of samples, all 1 if empty.
     #[must_use]
-    pub fn quality(&self, scores: &[f64], labels: &[u32]) -> Quality {
-        quality((scores, self.classes.len()), (labels, &[]), self.log_chances())
+    pub fn quality(&self, scores: &[f64], labels: &[u32], weights: &[f32]) -> Quality {
+        quality((scores, self.classes.len()), (labels, weights), self.log_chances())
     }
 
     /// Returns what a record says of samples to test on.

@@ -70,7 +70,7 @@ fn read_as_written(
     }
     let cache = Cache::open(path)?;
     match cache.labels()? {
-        Some(labels) => Ok(Samples { data: cache.to_dataset()?, labels }),
+        Some(labels) => Ok(Samples::new(cache.to_dataset()?, labels)),
         None => Err(Error::invalid(path, "the cache holds no labels; convert labelled samples to it")),
     }
 }

@@ -21,7 +21,7 @@ impl Unseen {
     /// Takes samples whose features get the ids that `features` gives them; others are left out.
     ///
     /// # Errors
-    /// A label that is none of `classes`.
+    /// A label that is none of `classes`; samples all of which weigh 0.
     pub fn new(samples: megagrid_datasets::Samples, features: &Dictionary, classes: &[String]) -> Result<Self, Error> {
         let labels = samples.labels.among(classes).map_err(|name| {
             Error::Missing(format!(
@@ -29,7 +29,10 @@ impl Unseen {
                 listed(classes)
             ))
         })?;
-        Ok(Self::of(samples.data.with_right_names(features).0.edges, labels, Vec::new()))
+        if !samples.weights.is_empty() && samples.weights.iter().all(|&weight| weight == 0.0) {
+            return Err(Error::Missing("all samples to test on weigh 0".to_owned()));
+        }
+        Ok(Self::of(samples.data.with_right_names(features).0.edges, labels, samples.weights))
     }
 
     fn of(values: EdgeList<f32>, labels: Vec<u32>, weights: Vec<f32>) -> Self {
@@ -68,14 +71,14 @@ impl Unseen {
 pub(super) type Parts = (EdgeList<f32>, Labels, Vec<f32>, Option<Unseen>);
 
 /// Keeps about a part of the samples for testing. Which ones follows from the seed and their number in the input.
-pub(super) fn split(samples: megagrid_datasets::Samples, sample_weights: Vec<f32>, part: f64, seed: u64) -> Parts {
-    let megagrid_datasets::Samples { data, labels } = samples;
+pub(super) fn split(samples: megagrid_datasets::Samples, part: f64, seed: u64) -> Parts {
+    let megagrid_datasets::Samples { data, labels, weights } = samples;
     let of = |name: &str| name.parse().unwrap_or(0);
     let is_test: Vec<bool> = data.left_names.iter().map(|name| SplitMix::new(!seed, of(&name)).unit() < part).collect();
     let [train, test] = data.edges.parts_by_left(&is_test);
-    let test = Unseen::of(test, pick(&labels.of, &is_test, true), pick(&sample_weights, &is_test, true));
+    let test = Unseen::of(test, pick(&labels.of, &is_test, true), pick(&weights, &is_test, true));
     let of = pick(&labels.of, &is_test, false);
-    (train, Labels { of, ..labels }, pick(&sample_weights, &is_test, false), Some(test))
+    (train, Labels { of, ..labels }, pick(&weights, &is_test, false), Some(test))
 }
 
 /// Returns those of the samples to test on, or of the others.

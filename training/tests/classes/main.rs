@@ -69,7 +69,7 @@ impl Made {
         let labels = Labels { classes: ["a", "b", "c", "d"].map(str::to_owned).to_vec(), of: self.classes.clone() };
         let reading =
             Reading { command: Regression::NAME, seed: run.seed, degree_order: true, cluster: None, readers: None };
-        Samples::of(Labelled { data, labels }, Some(&self.weights), how, &reading)
+        Samples::of(Labelled { data, labels, weights: self.weights.clone() }, how, &reading)
     }
 
     fn trained(&self, options: LinearOptions, how: &SampleOptions, run: &RunOptions) -> Trained<Regression> {
