@@ -57,6 +57,10 @@ pub struct Common {
     pub is_trial: bool,
 }
 
+/// Options of a run that somebody trains by, which commands that do not train have no use for.
+pub const OF_A_RUN: [&str; 7] =
+    ["--checkpoint", "--resume", "--from", "--virtual-workers", "--inject", "--trace", "--live"];
+
 impl Common {
     /// Joins the other processes of the run, if the environment names some. All but the first are silent and write nothing.
     pub fn join(&mut self) -> anyhow::Result<()> {

@@ -8,6 +8,7 @@ use megagrid_engine::plan::Plan;
 use megagrid_engine::{Error, Peers};
 
 use crate::algorithms::each;
+use crate::common::OF_A_RUN;
 use crate::entry::{self, Chosen, Entry, List, Trains, command, parsed};
 use crate::{output, progress};
 
@@ -43,18 +44,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn run_one<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
     let args: entry::Args<A> = parsed(matches);
-    let refused = [
-        "--model",
-        "--json",
-        "--report",
-        "--checkpoint",
-        "--resume",
-        "--from",
-        "--virtual-workers",
-        "--inject",
-        "--trace",
-        "--live",
-    ];
+    let refused = [&["--model", "--json", "--report"], &OF_A_RUN[..]].concat();
     let advice = "is not for plan, which trains nothing; leave it out, or train with the command itself";
     args.common.refuse(&refused, advice)?;
     let mut job = args.job()?;

@@ -47,8 +47,8 @@ pub fn by_name(name: &str, seed: u64) -> Result<Box<dyn Strategy>, Error> {
     Ok(match name {
         "random" => Box::new(Random { seed }),
         "grid" => Box::new(Grid { seed }),
-        "hdrf" => Box::new(Hdrf::default()),
-        "hybrid" => Box::new(Hybrid { seed, ..Hybrid::default() }),
+        "hdrf" => Box::new(Hdrf),
+        "hybrid" => Box::new(Hybrid { threshold: Hybrid::THRESHOLD, seed }),
         "bicut" => Box::new(BiCut { seed, favourite: None }),
         "aweto" => Box::new(Aweto { favourite: None }),
         _ => return Err(Error::UnknownStrategy { found: name.to_string(), known: &NAMES }),

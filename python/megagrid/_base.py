@@ -234,6 +234,10 @@ class Estimator(BaseEstimator):
         found = words(self._OPTIONS, self.get_params(deep=False)) + how(self.n_jobs, self.random_state)
         return found + tuning(self.tune, self._OPTIONS)
 
+    def _set(self, given):
+        """Keep what a constructor was given, by the names of its parameters."""
+        vars(self).update({name: value for name, value in given.items() if name != "self"})
+
     def _reading(self, reading, is_path=True):
         """Write how a path is read as the command's options."""
         if reading and not is_path:

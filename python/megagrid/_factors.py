@@ -115,21 +115,7 @@ class MatrixFactorization(Factors):
         random_state=None,
         verbose=0,
     ):
-        self.n_factors = n_factors
-        self.reg = reg
-        self.optimizer = optimizer
-        self.step = step
-        self.unit = unit
-        self.biases = biases
-        self.mean = mean
-        self.holdout = holdout
-        self.patience = patience
-        self.max_iter = max_iter
-        self.tol = tol
-        self.tune = tune
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._set(locals())
 
     @whole
     def fit(self, X, y=None, *, callback=None, **reading):

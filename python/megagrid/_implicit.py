@@ -127,25 +127,7 @@ class ImplicitALS(Factors):
         random_state=None,
         verbose=0,
     ):
-        self.n_factors = n_factors
-        self.block = block
-        self.reg = reg
-        self.alpha = alpha
-        self.nu = nu
-        self.ratings_above = ratings_above
-        self.half_life = half_life
-        self.holdout = holdout
-        self.holdout_per_user = holdout_per_user
-        self.holdout_last = holdout_last
-        self.holdout_users = holdout_users
-        self.ranking = ranking
-        self.patience = patience
-        self.max_iter = max_iter
-        self.tol = tol
-        self.tune = tune
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._set(locals())
 
     @whole
     def fit(self, X, y=None, *, callback=None, **reading):

@@ -121,20 +121,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         random_state=None,
         verbose=0,
     ):
-        self.l1 = l1
-        self.l2 = l2
-        self.fit_intercept = fit_intercept
-        self.multinomial = multinomial
-        self.normalize = normalize
-        self.class_weight = class_weight
-        self.holdout = holdout
-        self.patience = patience
-        self.max_iter = max_iter
-        self.tol = tol
-        self.tune = tune
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._set(locals())
 
     @whole
     def fit(self, X, y=None, sample_weight=None, *, callback=None, **reading):

@@ -108,20 +108,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         random_state=None,
         verbose=0,
     ):
-        self.n_components = n_components
-        self.alpha = alpha
-        self.beta = beta
-        self.prior = prior
-        self.sampler = sampler
-        self.extra_topics = extra_topics
-        self.holdout = holdout
-        self.patience = patience
-        self.max_iter = max_iter
-        self.tol = tol
-        self.tune = tune
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._set(locals())
 
     @whole
     def fit(self, X, y=None, *, callback=None, **reading):

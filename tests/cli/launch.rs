@@ -229,7 +229,7 @@ mod signals {
         launched::is_training(&launched);
         let paused = process(&launched, 1, None);
         send("-STOP", paused);
-        std::thread::sleep(std::time::Duration::from_secs(3));
+        std::thread::sleep(std::time::Duration::from_secs(1));
         send("-CONT", paused);
         let (code, messages) = end(launched);
         assert_eq!(code, Some(0), "{messages}");

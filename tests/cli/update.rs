@@ -320,13 +320,13 @@ fn an_update_that_is_interrupted_or_killed_leaves_a_whole_model() {
     assert!(sent.success());
     assert_eq!(interrupted.wait_with_output().unwrap().status.code(), Some(130));
     assert_eq!(place.files(&model), before);
-    for wait in 0..40 {
+    for wait in 0..14 {
         let mut killed = update(&[]);
-        std::thread::sleep(std::time::Duration::from_millis(5 * wait));
+        std::thread::sleep(std::time::Duration::from_millis(14 * wait));
         killed.kill().unwrap();
         killed.wait().unwrap();
         // Whole: all names that there are have a row, and its files are those of one update.
-        assert_eq!(run(&["recommend", &model, "u1", "-n", "1"]).code, Some(0), "killed after {} ms", 5 * wait);
+        assert_eq!(run(&["recommend", &model, "u1", "-n", "1"]).code, Some(0), "killed after {} ms", 14 * wait);
         assert_eq!(place.files(&model).len(), before.len());
     }
 }

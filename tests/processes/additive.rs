@@ -221,12 +221,14 @@ fn every_part_is_applied_once_in_every_shape() {
         let expected = expected(&edges, both);
         for (shape, slack) in shapes.into_iter().flat_map(|shape| [Some(0), Some(1), Some(3), None].map(|s| (shape, s)))
         {
-            for (strategy, lazy) in [
+            // In one process all of them are the same.
+            let ways = [
                 (plan::Strategy::BiCut, true),
                 (plan::Strategy::BiCut, false),
                 (plan::Strategy::Grid, true),
                 (plan::Strategy::Hybrid, false),
-            ] {
+            ];
+            for (strategy, lazy) in ways.into_iter().take(if shape.0 == 1 { 1 } else { 4 }) {
                 let run = |peers| {
                     let settings =
                         Settings { slack, lazy, strategy, look_every: Some(2), ..settings(peers, shape.1, 1) };

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::changes::{Change, Changed, Changing};
 use crate::error::reading;
-use crate::options::{lossy, lossy_option};
+use crate::options::{lossy};
 use crate::{Error, record::Phases};
 
 /// Where data comes from.
@@ -64,7 +64,7 @@ pub struct Source {
     pub is_kept: bool,
     /// What it was kept of, where it is such a cache: an update tells by it what counts already.
     #[arg(skip)]
-    #[serde(serialize_with = "lossy_option", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "lossy", skip_serializing_if = "Option::is_none")]
     pub kept_of: Option<PathBuf>,
 }
 
@@ -222,7 +222,7 @@ impl Source {
 ///
 /// # Errors
 /// An input that cannot be read.
-pub fn is_cache(path: &Path, format: Option<Format>) -> Result<bool, Error> {
+pub(crate) fn is_cache(path: &Path, format: Option<Format>) -> Result<bool, Error> {
     Ok(match format {
         Some(format) => format == Format::Cache,
         None => Format::detect(path)? == Format::Cache,

@@ -56,7 +56,7 @@ pub use job::{Job, planned};
 pub use leg::{Ended, Leg};
 pub use measured::Measured;
 pub use model::Model;
-pub use options::{Options, UpdatedOn, join, json, lossy, lossy_option, options};
+pub use options::{Options, UpdatedOn, join, json, lossy, options};
 pub use processes::Processes;
 pub use run_options::{CheckpointOptions, Consistency, RunOptions};
 pub use train::{Observer, Trained, config, train};

@@ -109,20 +109,12 @@ pub fn join<const N: usize>(parts: [Value; N]) -> Value {
     all.into()
 }
 
-/// Writes paths as text, with a mark for what is no Unicode.
+/// Writes paths, also those that may be absent, as text, with a mark for what is no Unicode.
 ///
 /// # Errors
 /// Those of the serializer.
 pub fn lossy<'p, S: Serializer>(path: impl Into<Option<&'p PathBuf>>, to: S) -> Result<S::Ok, S::Error> {
     path.into().map(|path| path.to_string_lossy()).serialize(to)
-}
-
-/// As [`lossy`], of a path that may be absent.
-///
-/// # Errors
-/// Those of the serializer.
-pub fn lossy_option<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
-    lossy(path.as_ref(), to)
 }
 
 /// Checks a tolerance.

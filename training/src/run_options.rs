@@ -10,7 +10,7 @@ use megagrid_stages::simd::Level;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::Error;
-use crate::options::{by_default, json, lossy_option};
+use crate::options::{by_default, json, lossy};
 use crate::processes::Processes;
 
 /// How fresh the data is that workers read.
@@ -97,7 +97,7 @@ pub struct RunOptions {
     /// Begin at the values of this model of the same command: vertices that it knows by name start there, others as ever; models of mf
     /// and als keep all rows of it, and to one of lda the documents are added. Without checkpoints.
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["resume", "checkpoint"], alias = "warm-start")]
-    #[serde(serialize_with = "lossy_option")]
+    #[serde(serialize_with = "lossy")]
     pub from: Option<PathBuf>,
     /// Disturb workers: delay:SECONDS or delay:SECONDS,TURNS, or disrupt:PROBABILITY,SECONDS. With delay a worker sleeps
     /// before a clock, each in turn, TURNS of them in a clock (1 unless said); with disrupt it has half its processor in
@@ -113,14 +113,14 @@ pub struct RunOptions {
 pub struct CheckpointOptions {
     /// Write a checkpoint to this directory at the end, or when interrupted; all processes have to see it.
     #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
-    #[serde(serialize_with = "lossy_option")]
+    #[serde(serialize_with = "lossy")]
     pub checkpoint: Option<PathBuf>,
     /// Write one also after every N iterations, of `geeps` epochs; where all workers meet less often (see --evaluate-every), the next time they do.
     #[arg(long, value_name = "N", requires = "checkpoint", help_heading = "Checkpoints", value_parser = clap::value_parser!(u64).range(1..))]
     pub checkpoint_every: Option<u64>,
     /// Continue from the last complete checkpoint in this directory.
     #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
-    #[serde(serialize_with = "lossy_option")]
+    #[serde(serialize_with = "lossy")]
     pub resume: Option<PathBuf>,
 }
 

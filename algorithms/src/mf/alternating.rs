@@ -12,22 +12,12 @@
 
 use megagrid_stages::{
     Combine, Context, Gather, Left, Neighbors, On, ROW_ALIGN, Right, Sequence, Side, Stages, Update, Vertex, program,
-    vertex,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{Config, Sums, Tally};
+use crate::als::{Item, User};
 use crate::least_squares::{Known, LEAST_LAMBDA, Neighbor, Solver, Weights};
-
-vertex! {
-    /// A user: the factor.
-    pub struct User { sync: [f32] }
-}
-
-vertex! {
-    /// An item, likewise.
-    pub struct Item { sync: [f32] }
-}
 
 program! {
     /// Matrix factorization by alternating least squares.

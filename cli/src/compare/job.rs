@@ -13,6 +13,7 @@ use megagrid_training::mf::{FactorOptions, Factorization, Gradient, Optimizer, R
 use megagrid_training::pagerank::{Links, Ranking};
 use megagrid_training::{Consistency, Job};
 
+use crate::common::OF_A_RUN;
 use crate::entry::{Args, Trains};
 use crate::failure::usage;
 
@@ -72,17 +73,7 @@ impl<A: Trains> Args<A> {
     /// Checks the options before anything runs.
     pub fn check(&self) -> anyhow::Result<()> {
         megagrid_training::Options::check(&self.own)?;
-        let refused = [
-            "--model",
-            "--checkpoint",
-            "--checkpoint-model",
-            "--resume",
-            "--from",
-            "--virtual-workers",
-            "--inject",
-            "--trace",
-            "--live",
-        ];
+        let refused = [&["--model", "--checkpoint-model"], &OF_A_RUN[..]].concat();
         self.common.refuse(&refused, "is for the training command, not for a comparison")?;
         self.common.prepare(&A::run_options(&self.own, &self.common.run)?)?;
         let input = &self.source.input;

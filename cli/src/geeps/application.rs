@@ -1,13 +1,11 @@
 //! What can be trained: options, and how they and an input become an application.
 
-use anyhow::Context;
 use clap::ValueEnum;
-use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{read_ratings, read_samples};
+use megagrid_datasets::read_samples;
 use megagrid_geeps::apps::factorization::{self, Factorization, Ratings};
 use megagrid_geeps::apps::network::{self, Network};
 use megagrid_geeps::apps::{self, Samples};
-use megagrid_training::input::is_cache;
+use megagrid_training::input::plain_ratings;
 use megagrid_training::record::InputSizes;
 use serde::Serialize;
 
@@ -175,13 +173,7 @@ impl Application for Factorize {
     type Trained = Factorization;
 
     fn prepare(&self, options: &Options, workers: usize) -> anyhow::Result<Prepared<Factorization>> {
-        let source = &options.source;
-        let ratings = if is_cache(&source.input, source.format)? {
-            Cache::open(&source.input)?.to_dataset().context("ratings")?
-        } else {
-            read_ratings(&source.input, source.layout())?
-        };
-        let edges = ratings.edges;
+        let edges = plain_ratings(&options.source)?.edges;
         let sizes = InputSizes {
             left: edges.num_left,
             right: edges.num_right,

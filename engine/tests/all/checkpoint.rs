@@ -304,7 +304,8 @@ where
     save(&mut whole, dir.path()).unwrap();
     let checkpoint = dir.path().join("iteration-00002");
     seal(&checkpoint);
-    assert_eq!(load(&mut engine(), dir.path()).unwrap(), 2, "sealing changes nothing");
+    let mut target = engine();
+    assert_eq!(load(&mut target, dir.path()).unwrap(), 2, "sealing changes nothing");
     let files: Vec<(PathBuf, Vec<u8>)> = names(&checkpoint)
         .into_iter()
         .map(|name| (checkpoint.join(&name), fs::read(checkpoint.join(name)).unwrap()))
@@ -329,7 +330,7 @@ where
             if round % 4 > 0 && !path.ends_with("checkpoint.json") {
                 seal(&checkpoint);
             }
-            match load(&mut engine(), dir.path()) {
+            match load(&mut target, dir.path()) {
                 Ok(_) => loaded += 1,
                 Err(_) => refused += 1,
             }

@@ -69,20 +69,6 @@ fn nearly_all_of_twenty_topics_are_recovered_with_twenty() {
     }
 }
 
-/// Fifty topics, five corpora: `cargo test -p megagrid-engine lda_topics::nearly_all_of_fifty -- --ignored --nocapture`
-#[test]
-#[ignore = "minutes"]
-fn nearly_all_of_fifty_topics_are_recovered_with_fifty() {
-    for sampler in [Sampler::Dense, Sampler::Sparse] {
-        for seed in 1..=5 {
-            let corpus = CorpusSettings { num_documents: 5000, num_topics: 50, seed, ..CorpusSettings::default() };
-            let found = recovered_with_as_many_topics(corpus, sampler, 200);
-            println!("{sampler:?}, corpus {seed}: {found} of 50 topics");
-            assert!(found >= 48, "{sampler:?}, corpus {seed}: {found} of 50 topics");
-        }
-    }
-}
-
 fn recovered_of(made: &SyntheticCorpus, model: &Model) -> usize {
     let num_words = made.corpus.data.edges.num_right;
     let chance = |topic: usize, word: usize| f64::from(made.truth.topics[topic * num_words + word]);

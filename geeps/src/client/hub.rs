@@ -125,7 +125,7 @@ impl Hub {
 
     /// The allocator waits until `posts` posts to a home were written.
     pub fn wait_until_written(&self, home: Home, posts: u64) -> Result<(), Ended> {
-        self.wait_for(|state| (state.written(home) >= posts).then_some(()))
+        self.wait_for(|state| (*state.written(home) >= posts).then_some(()))
     }
 
     /// The allocator takes a buffer as soon as there is room; returns where it begins in the pool.
@@ -142,7 +142,7 @@ impl Hub {
     pub fn reclaimed(&self, written: Option<Home>, buffer: Option<u64>) {
         self.change(|state| {
             if let Some(home) = written {
-                *state.written_mut(home) += 1;
+                *state.written(home) += 1;
             }
             if let Some(ticket) = buffer {
                 state.ring.give_back(ticket);
@@ -178,14 +178,7 @@ impl Hub {
 }
 
 impl State {
-    fn written(&self, home: Home) -> u64 {
-        match home {
-            Home::Table(table) => self.written[0][table],
-            Home::Local(local) => self.written[1][local],
-        }
-    }
-
-    fn written_mut(&mut self, home: Home) -> &mut u64 {
+    fn written(&mut self, home: Home) -> &mut u64 {
         match home {
             Home::Table(table) => &mut self.written[0][table],
             Home::Local(local) => &mut self.written[1][local],

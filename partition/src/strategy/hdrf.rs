@@ -17,24 +17,12 @@ use super::rule::Strategy;
 use crate::Ends;
 use crate::replicas::ReplicaSets;
 
+/// Weight of the balance of loads. Above 1, where it can outweigh one end's reward: at 1 or below, sorted streams get out of balance.
+const LAMBDA: f64 = 1.1;
+
 /// Places edges greedily, cutting vertices of high degree.
 #[derive(Clone, Copy, Debug)]
-pub struct Hdrf {
-    /// Weight of the balance of loads.
-    pub lambda: f64,
-}
-
-impl Hdrf {
-    /// Above 1, where the balance term can outweigh one end's reward: at 1 or below, sorted streams get out of balance.
-    pub const DEFAULT_LAMBDA: f64 = 1.1;
-}
-
-impl Default for Hdrf {
-    /// Takes [`Hdrf::DEFAULT_LAMBDA`].
-    fn default() -> Self {
-        Self { lambda: Self::DEFAULT_LAMBDA }
-    }
-}
+pub struct Hdrf;
 
 impl Strategy for Hdrf {
     fn name(&self) -> &'static str {
@@ -53,7 +41,7 @@ impl Strategy for Hdrf {
             let score = |partition: usize| {
                 let reward = |end: usize| if replicas.contains(pair[end], partition) { rewards[end] } else { 0.0 };
                 let balance = (max - loads[partition]) as f64 / (1 + max - min) as f64;
-                reward(0) + reward(1) + self.lambda * balance
+                reward(0) + reward(1) + LAMBDA * balance
             };
             let mut best = (0, score(0));
             for partition in 1..num_partitions {

@@ -18,15 +18,8 @@ pub struct Hybrid {
 }
 
 impl Hybrid {
-    /// The paper's default.
-    pub const DEFAULT_THRESHOLD: u32 = 100;
-}
-
-impl Default for Hybrid {
-    /// Takes [`Hybrid::DEFAULT_THRESHOLD`] and seed 1.
-    fn default() -> Self {
-        Self { threshold: Self::DEFAULT_THRESHOLD, seed: 1 }
-    }
+    /// The paper's threshold.
+    pub const THRESHOLD: u32 = 100;
 }
 
 impl Strategy for Hybrid {

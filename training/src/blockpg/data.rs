@@ -15,7 +15,7 @@ use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
 use crate::input::{Source, Stopwatch, digest, phases};
-use crate::options::{check_holdout, lossy_option};
+use crate::options::{check_holdout, lossy};
 use crate::record::{InputSizes, Phases};
 use crate::words::WordOptions;
 
@@ -37,7 +37,7 @@ pub struct SampleOptions {
     /// Weights of samples, 0 or above: a text with one number a line, in the order of the samples. Those in a column of a table are named by
     /// --columns weight=COLUMN.
     #[arg(long, value_name = "FILE")]
-    #[serde(serialize_with = "lossy_option")]
+    #[serde(serialize_with = "lossy")]
     pub sample_weights: Option<PathBuf>,
     /// Weights of classes, which multiply those of samples: `balanced`, by which all classes weigh the same, or `CLASS=WEIGHT,...`,
     /// others 1.
@@ -54,7 +54,7 @@ pub struct SampleOptions {
     pub words: WordOptions,
     /// Samples to test on after each iteration, in any format.
     #[arg(long, value_name = "FILE", conflicts_with = "holdout", help_heading = "Quality on unseen samples")]
-    #[serde(serialize_with = "lossy_option")]
+    #[serde(serialize_with = "lossy")]
     pub test: Option<PathBuf>,
     /// Part of the samples, above 0 and below 1, to keep for testing.
     #[arg(long, value_name = "F", allow_negative_numbers = true, help_heading = "Quality on unseen samples")]

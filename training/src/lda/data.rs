@@ -17,7 +17,7 @@ use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
 use crate::input::{Source, Stopwatch, digest, no_edges, open, phases};
-use crate::options::{check_holdout, lossy, lossy_option};
+use crate::options::{check_holdout, lossy};
 use crate::record::{InputSizes, Phases};
 use crate::room;
 use crate::words::WordOptions;
@@ -48,7 +48,7 @@ pub struct CorpusOptions {
     pub max_documents: f64,
     /// Documents of which one half, drawn token by token, is predicted from the other, at each evaluation, in any text format.
     #[arg(long, value_name = "FILE", conflicts_with = "holdout", help_heading = "Quality on unseen documents")]
-    #[serde(serialize_with = "lossy_option")]
+    #[serde(serialize_with = "lossy")]
     pub test: Option<PathBuf>,
     /// Part of the documents, above 0 and below 1, to keep for that.
     #[arg(long, value_name = "F", allow_negative_numbers = true, help_heading = "Quality on unseen documents")]

@@ -18,7 +18,7 @@ use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
 use crate::input::{Digest, Source, digest, no_edges};
-use crate::options::{check_holdout, lossy_option};
+use crate::options::{check_holdout, lossy};
 use crate::record::{InputSizes, Phases};
 
 /// Which ratings a model is tested on.
@@ -26,7 +26,7 @@ use crate::record::{InputSizes, Phases};
 pub struct RatingOptions {
     /// Ratings to test on after each iteration, in any text format.
     #[arg(long, value_name = "FILE", conflicts_with = "holdout", help_heading = "Quality on unseen ratings")]
-    #[serde(serialize_with = "lossy_option")]
+    #[serde(serialize_with = "lossy")]
     pub test: Option<PathBuf>,
     /// Part of the ratings, above 0 and below 1, to keep for testing.
     #[arg(long, value_name = "F", allow_negative_numbers = true, help_heading = "Quality on unseen ratings")]

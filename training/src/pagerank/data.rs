@@ -18,7 +18,7 @@ use crate::error::reading;
 use crate::graph::Graph;
 use crate::input::{Source, digest};
 use crate::model::Manifest;
-use crate::options::lossy_option;
+use crate::options::lossy;
 use crate::record::{InputSizes, Phases};
 
 /// How links are read, and where the surfer restarts.
@@ -36,13 +36,13 @@ pub struct LinkOptions {
     /// (personalized PageRank). A line is an id, or an id, a blank, tab or comma, and a weight, which is 1 if there is none; repeated
     /// ids add up. Lines that begin with # are comments.
     #[arg(long, value_name = "FILE")]
-    #[serde(serialize_with = "lossy_option")]
+    #[serde(serialize_with = "lossy")]
     pub restart: Option<PathBuf>,
     /// Rank for several sets of vertices to restart at, one a line of this file, all in one run: ids that are separated by tabs, else by
     /// commas, semicolons or blanks, each with :WEIGHT behind it if it is not 1. The model has a column score_1, score_2, ... for each set in
     /// the order of the lines, beside their mean, which is the score of all sets together.
     #[arg(long, value_name = "FILE", conflicts_with = "restart")]
-    #[serde(default, serialize_with = "lossy_option")]
+    #[serde(default, serialize_with = "lossy")]
     pub restart_sets: Option<PathBuf>,
 }
 

@@ -6,7 +6,7 @@ use megagrid_partition::SplitMix;
 use megagrid_training::pagerank::{LinkOptions, RankOptions, Ranking, Ranks};
 use megagrid_training::update::Changes;
 
-use crate::{Desk, added, by_default, removed};
+use super::{Desk, added, by_default, removed};
 
 /// Links of a random graph whose vertices differ in degree; some of them have none out.
 fn links(number: usize, seed: u64) -> Vec<String> {

@@ -3,7 +3,7 @@
 use megagrid_training::blockpg::{Linear, LinearOptions, Predict, Prediction, Regression, SampleOptions};
 use megagrid_training::{Error, Job, Model, Processes, RunOptions, Trained, train};
 
-use crate::{CLASSES, Made, apart, bits, how, in_pieces, weights};
+use super::{CLASSES, Made, apart, bits, how, in_pieces, weights};
 
 const PENALTIES: [[f64; 2]; 3] = [[1.5, 0.0], [0.3, 0.7], [0.0, 1.0]];
 

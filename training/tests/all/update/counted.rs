@@ -9,7 +9,7 @@ use megagrid_training::input::Source;
 use megagrid_training::mf::{FactorOptions, Factorization, RatingOptions};
 use megagrid_training::update::Changes;
 
-use crate::{Desk, added, by_default, refused, removed, run};
+use super::{Desk, added, by_default, refused, removed, run};
 
 /// Plays of users whose numbers begin at `first`.
 fn plays(first: u64) -> Vec<String> {

@@ -3,7 +3,7 @@
 use megagrid_training::blockpg::{ClassWeights, Linear, LinearOptions, Prediction, Regression, SampleOptions, Samples};
 use megagrid_training::{Algorithm, Job, Model, Processes, RunOptions, Trained};
 
-use crate::{CLASSES, Made, SAMPLES, apart, bits, how, in_pieces, weights};
+use super::{CLASSES, Made, SAMPLES, apart, bits, how, in_pieces, weights};
 
 impl Made {
     /// Returns the weights that tell a class from the rest, the intercept last.

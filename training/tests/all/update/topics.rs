@@ -7,7 +7,7 @@ use megagrid_training::input::Source;
 use megagrid_training::lda::{CorpusOptions, PriorChoice, Sampler, TopicModel, TopicModels, TopicOptions};
 use megagrid_training::{RunOptions, Trained};
 
-use crate::{Desk, added, by_default, refused, removed, run};
+use super::{Desk, added, by_default, refused, removed, run};
 
 const TOPICS: usize = 4;
 

@@ -8,7 +8,7 @@ use megagrid_training::blockpg::{LinearOptions, Prediction, Regression, SampleOp
 use megagrid_training::tune::{TuneOptions, Tuned, tune};
 use megagrid_training::{Processes, RunOptions, model, update};
 
-use crate::{Desk, added, assert_near, by_default, refused, removed, run};
+use super::{Desk, added, assert_near, by_default, refused, removed, run};
 
 /// Samples whose labels follow from their features, but for noise. Later ones have features that the first have not.
 fn samples(number: usize) -> Vec<String> {

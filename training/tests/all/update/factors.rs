@@ -11,7 +11,7 @@ use megagrid_training::tune::{TuneOptions, Tuned, tune};
 use megagrid_training::update::{self, Changes, Place};
 use megagrid_training::{Error, Options, Processes, RunOptions, model, train};
 
-use crate::{Desk, added, assert_near, by_default, refused, removed, run};
+use super::{Desk, added, assert_near, by_default, refused, removed, run};
 
 const USERS: u64 = 300;
 const ITEMS: u64 = 120;
