@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::changes::{Change, Changed, Changing};
 use crate::error::reading;
-use crate::options::{lossy};
+use crate::options::lossy;
 use crate::{Error, record::Phases};
 
 /// Where data comes from.

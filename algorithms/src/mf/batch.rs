@@ -83,7 +83,11 @@ impl<V: Vertex<Sync = [f32], Delta = [f32], Master = f32>> Apply<MfBatch, V> for
     const ADDITIVE: bool = true;
 
     #[inline(always)]
-    fn apply(&self, Master { sync: factor, master: squares, delta: gradient, .. }: Master<'_, V>, cx: &mut Context<'_, MfBatch>) {
+    fn apply(
+        &self,
+        Master { sync: factor, master: squares, delta: gradient, .. }: Master<'_, V>,
+        cx: &mut Context<'_, MfBatch>,
+    ) {
         let config = &self.config;
         let step = if self.adaptive {
             *squares += dot(gradient, gradient) / config.row_dims() as f32;

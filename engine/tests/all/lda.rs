@@ -246,7 +246,7 @@ fn enumerated(num_topics: usize, alpha: f64, beta: f64) -> BTreeMap<Statistic, f
 
 #[test]
 fn states_are_visited_as_often_as_enumeration_says() {
-    let (iterations, num_topics) = (4_000_u32, 3);
+    let (iterations, num_topics) = (2_000_u32, 3);
     let expected = enumerated(num_topics, 0.5, f64::from(0.3_f32));
     // The mean of half the sum of |found - expected| where visits are independent: visits of a chain are nearly.
     let by_chance: f64 =
@@ -283,7 +283,7 @@ fn samplers_levels_and_workers_agree_within_one_per_cent_once_converged() {
             for (workers, slack) in [(1, Some(0)), (3, Some(0)), (2, Some(2)), (3, None)] {
                 let settings = Settings { level, slack, ..settings(workers) };
                 // Proposals that come from one side at a time mix more slowly.
-                let iterations = if sampler == Sampler::Mh { 320 } else { 80 };
+                let iterations = if sampler == Sampler::Mh { 240 } else { 60 };
                 let value = last(&edges, sampler, &config, &settings, iterations).log_likelihood;
                 for group in ["all".into(), format!("{sampler:?}"), format!("{level}"), format!("{workers} {slack:?}")]
                 {

@@ -10,11 +10,11 @@ use crate::lda::{FITTED, PLANTED, SAMPLERS, WORDS, config, last, planted, plante
 
 #[test]
 fn planted_topics_are_found_by_every_sampler_at_every_level() {
-    let edges = planted(1500, 4);
+    let edges = planted(1000, 4);
     for sampler in SAMPLERS {
         for (level, workers) in Level::available().into_iter().zip([1, 2, 3]) {
             let settings = Settings { level, ..settings(workers) };
-            let model = last(&edges, sampler, &config(FITTED), &settings, 80).model;
+            let model = last(&edges, sampler, &config(FITTED), &settings, 60).model;
             assert_eq!(recovered(&model, PLANTED, planted_chance), PLANTED, "{sampler:?} {level}");
         }
     }
