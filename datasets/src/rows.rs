@@ -218,7 +218,7 @@ pub(crate) struct RowsOf<S, T> {
     pub(crate) known: Vec<Option<u32>>,
 }
 
-impl<S, T> RowsOf<S, T> {
+impl<S, T: Default> RowsOf<S, T> {
     /// Begins with no row.
     pub(crate) fn new(shape: Arc<S>) -> Self {
         Self { shape, rows: Rows::default(), known: Vec::new() }

@@ -285,7 +285,8 @@ fn weights_of_samples_may_stand_in_a_column() {
     done(&["update", &model, &weighted, "--model", &place.name("next"), "-q"]);
     let both = [&["blockpg", &weighted[..], "--sample-weights", &weights][..], &of_column].concat();
     fails(&both, 1, &["--sample-weights and --columns weight=COLUMN both say what samples weigh"]);
-    let kept = [&["convert", &weighted[..], &place.name("kept.mgrid")][..], &of_column].concat();
+    let cache = place.name("kept.mgrid");
+    let kept = [&["convert", &weighted[..], &cache][..], &of_column].concat();
     fails(&kept, 1, &["a cache holds no weights of samples; leave weight out of --columns, or use the text"]);
     fails(&[&["geeps", "mlr", &weighted[..]][..], &of_column].concat(), 2, &["leave weight out of --columns"]);
 }
