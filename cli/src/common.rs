@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use clap::Command;
 use megagrid_datasets::Readers;
 use megagrid_datasets::output::{check_replaceable, check_target};
 use megagrid_engine::Topology;
@@ -61,6 +62,14 @@ pub struct Common {
 pub const OF_A_RUN: [&str; 7] =
     ["--checkpoint", "--resume", "--from", "--virtual-workers", "--inject", "--trace", "--live"];
 
+/// Leaves options that a command refuses out of its help.
+pub fn without(command: Command, refused: &[&str]) -> Command {
+    command.mut_args(|arg| {
+        let is_refused = |long: &str| refused.iter().any(|name| name.strip_prefix("--") == Some(long));
+        if arg.get_long().is_some_and(is_refused) { arg.hide(true) } else { arg }
+    })
+}
+
 impl Common {
     /// Joins the other processes of the run, if the environment names some. All but the first are silent and write nothing.
     pub fn join(&mut self) -> anyhow::Result<()> {
@@ -76,6 +85,7 @@ impl Common {
     /// Refuses options of training that a command has no use for. `advice` says what to do instead.
     pub fn refuse(&self, options: &[&str], advice: &str) -> anyhow::Result<()> {
         let given = [
+            ("--cache", self.cache.is_some()),
             ("--model", self.model.is_some()),
             ("--json", self.json.is_some()),
             ("--report", self.report.is_some()),

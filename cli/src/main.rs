@@ -109,7 +109,7 @@ fn main() -> ExitCode {
         Command::Geeps(args) => geeps::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Update(args) => update::run(&args),
-        Command::Launch(args) => launch::run(&args, Cli::command()),
+        Command::Launch(args) => launch::run(&args, command()),
         Command::Generate(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Convert(args) => convert::run(&args),
@@ -123,14 +123,19 @@ fn main() -> ExitCode {
         Command::Topics(args) => topics::run(&args),
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(&args),
-        Command::Completions(args) => completions::run(&args, Cli::command()),
-        Command::Man(args) => man::run(&args, Cli::command()),
+        Command::Completions(args) => completions::run(&args, command()),
+        Command::Man(args) => man::run(&args, command()),
     });
     cluster::part(&outcome);
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),
     }
+}
+
+/// Returns the whole command, as help shows it.
+fn command() -> clap::Command {
+    Cli::command().mut_subcommand("demo", |demo| common::without(demo, &demo::REFUSED))
 }
 
 /// Refuses variables that are no text: a secret or a token would count as none.
@@ -144,7 +149,7 @@ fn check_variables() -> anyhow::Result<()> {
 
 /// Reads the command line, and checks that what is written spares what is read.
 fn parsed() -> anyhow::Result<Cli> {
-    let mut command = Cli::command();
+    let mut command = command();
     let matches = command.get_matches_mut();
     overwriting::check(&command, &matches)?;
     Ok(Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit()))

@@ -8,7 +8,7 @@ use megagrid_engine::plan::Plan;
 use megagrid_engine::{Error, Peers};
 
 use crate::algorithms::each;
-use crate::common::OF_A_RUN;
+use crate::common::{OF_A_RUN, without};
 use crate::entry::{self, Chosen, Entry, List, Trains, command, parsed};
 use crate::{output, progress};
 
@@ -32,9 +32,16 @@ impl List for Plans {
 }
 
 fn entry<A: Trains>() -> Entry {
-    let command =
-        || command::<A, entry::Args<A>>().about(format!("The plan of `{}`, with the same arguments", A::NAME));
+    let command = || {
+        let about = format!("The plan of `{}`, with the same arguments", A::NAME);
+        without(command::<A, entry::Args<A>>().about(about), &refused())
+    };
     Entry { name: A::NAME, command, run: run_one::<A> }
+}
+
+/// Options of training commands that are of no use here.
+fn refused() -> Vec<&'static str> {
+    [&["--model", "--json", "--report"], &OF_A_RUN[..]].concat()
 }
 
 /// Runs the command.
@@ -44,9 +51,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn run_one<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
     let args: entry::Args<A> = parsed(matches);
-    let refused = [&["--model", "--json", "--report"], &OF_A_RUN[..]].concat();
     let advice = "is not for plan, which trains nothing; leave it out, or train with the command itself";
-    args.common.refuse(&refused, advice)?;
+    args.common.refuse(&refused(), advice)?;
     let mut job = args.job()?;
     // An option of all plans stands in each command's matches.
     let processes = matches.get_one::<u32>("processes").map_or(1, |&processes| processes as usize);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::header::CONTENT_SECURITY_POLICY;
+use axum::http::header::{CONTENT_SECURITY_POLICY, ORIGIN};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -174,9 +174,12 @@ fn router(told: Arc<Told>) -> Router {
         .layer(from_fn(guard))
 }
 
-/// Lets in who calls this machine by a name that it has: a name of another site can lead to it.
+/// Lets in who calls this machine by a name that it has: a name of another site can lead to it. Pages of other origins that call it so
+/// cannot read the answer.
 async fn guard(request: Request, next: Next) -> Response {
-    match Hosts::default().problem(request.headers()) {
+    let mut headers = request.headers().clone();
+    headers.remove(ORIGIN);
+    match Hosts::default().problem(&headers) {
         Some(problem) => refused(StatusCode::FORBIDDEN, problem),
         None => next.run(request).await,
     }

@@ -14,14 +14,14 @@ fn every_optimizer_learns_by_its_defaults_in_place_and_by_batches() {
     let (ratings, record) = (place.ratings(), place.name("run.json"));
     let of = |gradient: &str, optimizer: &str| {
         let args = ["mf", &ratings, "--dims", "4", "--gradient", gradient, "--optimizer", optimizer];
-        let more = ["--init-std", "0.3", "--iterations", "200", "--evaluate-every", "1", "-w", "2", "-q"];
+        let more = ["--init-std", "0.3", "--iterations", "200", "-w", "2", "-q"];
         done(&[&args[..], &more, &["--json", &record]].concat());
         json(&record)
     };
     for gradient in ["in-place", "batch"] {
         for optimizer in ALL {
             let found = of(gradient, optimizer);
-            let begin = found["iterations"][0]["metrics"]["train_rmse"].as_f64().unwrap();
+            let begin = found["iterations"][0]["metrics"]["running_rmse"].as_f64().unwrap();
             let end = train_rmse(&found);
             assert!(end < 0.7 * begin, "{gradient}, {optimizer}: {end}, at first {begin}");
             // What was not said is in the record as it was.

@@ -76,6 +76,11 @@ fn options_without_effect_are_refused() {
     let place = Place::new();
     let (ratings, corpus) = (place.ratings(), place.file("posts.txt", "tea and rye\nrye and oats\n"));
     fails(&["demo", "--virtual-workers", "4"], 2, &["--virtual-workers is not for demo", "megagrid generate"]);
+    fails(&["demo", "--cache", "caches"], 2, &["--cache is not for demo"]);
+    for (command, refused) in [(&["demo"][..], "--cache"), (&["hits"], "--from"), (&["plan", "mf"], "--checkpoint")] {
+        let help = done(&[command, &["--help"]].concat());
+        assert!(!help.contains(&format!("{refused} <")) && help.contains("--workers <"), "{command:?} {help}");
+    }
     let plan = ["plan", "mf", &ratings];
     for option in ["--model", "--json", "--report", "--checkpoint", "--resume", "--from"] {
         fails(&[&plan[..], &[option, &place.name("out")]].concat(), 2, &[option, "is not for plan"]);

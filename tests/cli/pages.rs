@@ -124,25 +124,34 @@ fn a_page_of_topics_goes_with_no_documents() {
     fails(&["topics", "posts", "--page", "p.html", "--documents", "new.txt"], 2, &["--page", "--documents"]);
 }
 
+/// A training that ends with this.
+struct Shown(Child);
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Starts a training that is shown; returns it and the address of its page.
-fn shown(place: &Place, iterations: &str) -> (Child, String) {
+fn shown(place: &Place, iterations: &str) -> (Shown, String) {
     let ratings = place.ratings();
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+    let child = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
         .args(["mf", &ratings, "--holdout", "0.2", "--patience", "0", "-w", "2", "--evaluate-every", "1"])
         .args(["--iterations", iterations, "--live=127.0.0.1:0"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        .spawn();
+    let (mut training, mut line) = (Shown(child.unwrap()), String::new());
+    BufReader::new(training.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().strip_prefix("megagrid: the run is shown at http://").unwrap_or_else(|| panic!("{line}"));
-    (child, address.to_owned())
+    (training, address.to_owned())
 }
 
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
@@ -151,9 +160,9 @@ fn get(address: &str, path: &str) -> String {
 #[test]
 fn whoever_watches_a_run_is_told_of_every_iteration_and_of_the_end() {
     let place = Place::new();
-    let (mut child, address) = shown(&place, "2000");
+    let (mut training, address) = shown(&place, "2000");
     let told = get(&address, "/run");
-    assert!(child.wait().unwrap().success());
+    assert!(training.0.wait().unwrap().success());
     let count = |event: &str| told.lines().filter(|line| *line == format!("event: {event}")).count();
     assert_eq!((count("begin"), count("iteration"), count("end")), (1, 2000, 1));
     let last = told.lines().rfind(|line| line.starts_with("data: {\"done\"")).unwrap();
@@ -165,7 +174,7 @@ fn whoever_watches_a_run_is_told_of_every_iteration_and_of_the_end() {
 #[test]
 fn the_page_of_a_run_draws_its_curves() {
     let place = Place::new();
-    let (mut child, address) = shown(&place, "1000000");
+    let (training, address) = shown(&place, "1000000");
     let page = get(&address, "/");
     let page = page.split_once("\r\n\r\n").unwrap().1;
     let page = page[page.find("<!doctype").unwrap()..].replace("\"run\"", &format!("\"http://{address}/run\""));
@@ -179,8 +188,7 @@ fn the_page_of_a_run_draws_its_curves() {
         say("waiting", document.querySelectorAll("[id=waiting] tr").length);
     "#;
     let said = drive(&place, &page, script);
-    let _ = child.kill();
-    let _ = child.wait();
+    drop(training);
     let Some(said) = said else { return };
     assert!(said["title"].as_str().unwrap().starts_with("megagrid mf "), "{said}");
     let curves: Vec<&str> = said["curves"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();

@@ -160,7 +160,7 @@ fn columns_that_there_are_not_are_told() {
     fails(
         &["blockpg", &samples, "--columns", "user=1"],
         1,
-        &["--columns says which is user, but what is read has label, text"],
+        &["--columns says which is user, but what is read has label, weight, text"],
     );
     let ran = run(&[
         "inspect",
@@ -282,9 +282,10 @@ fn weights_of_samples_may_stand_in_a_column() {
     assert_eq!(done(&["predict", &model, &csv]), done(&["predict", &model, &weighted]));
     let quality = |more: &[&str]| done(&[&["predict", &model[..], &weighted, "--quality"], more].concat());
     assert_ne!(quality(&[]), quality(&["--columns", "label=class,without=seen"]));
-    done(&["update", &model, &weighted, "--model", &place.name("next"), "-q"]);
+    let new = place.file("new.csv", "age,member,class,city,seen\n30,True,0,Bern,2\n");
+    done(&["update", &model, &new, "-q"]);
     let both = [&["blockpg", &weighted[..], "--sample-weights", &weights][..], &of_column].concat();
-    fails(&both, 1, &["--sample-weights and --columns weight=COLUMN both say what samples weigh"]);
+    fails(&both, 2, &["--sample-weights and --columns weight=COLUMN both say what samples weigh"]);
     let cache = place.name("kept.mgrid");
     let kept = [&["convert", &weighted[..], &cache][..], &of_column].concat();
     fails(&kept, 1, &["a cache holds no weights of samples; leave weight out of --columns, or use the text"]);

@@ -1,7 +1,9 @@
 //! `megagrid hits`.
 
+use clap::Command;
 use megagrid_training::hits::HubsAndAuthorities;
 
+use crate::common::without;
 use crate::data::Kind;
 use crate::entry::Trains;
 
@@ -14,4 +16,9 @@ impl Trains for HubsAndAuthorities {
     ];
     const EXAMPLES: &'static str =
         "Example:\n  megagrid hits web-graph.txt.gz --model pages\n  megagrid top pages --hubs";
+
+    fn with_more(command: Command) -> Command {
+        // Training of it cannot begin at an earlier model.
+        without(command, &["--from"])
+    }
 }

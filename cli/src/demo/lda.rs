@@ -42,7 +42,7 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         alpha: Some(Alpha { weight: planted.alpha, shared: false }),
         beta: planted.beta as f32,
         prior: PriorChoice::Fixed,
-        iterations: 200,
+        iterations: 120,
         top_words: SHOWN,
         ..TopicOptions::default()
     };

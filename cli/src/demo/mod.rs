@@ -33,10 +33,13 @@ enum Demo {
     BlockPg,
 }
 
+/// Options of training commands that are of no use here.
+pub const REFUSED: [&str; 3] = ["--virtual-workers", "--from", "--cache"];
+
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let advice = "is not for demo; train on a data set of `megagrid generate`";
-    args.common.refuse(&["--virtual-workers", "--from"], advice)?;
+    args.common.refuse(&REFUSED, advice)?;
     args.common.prepare(&args.common.run)?;
     match args.algorithm {
         Demo::Mf => mf::run(&args.common),
