@@ -271,7 +271,7 @@ fn weights_of_samples_may_stand_in_a_column() {
         let model = place.name(model);
         let fixed = ["blockpg", input, "--l1", "0.1", "--intercept", "-q", "--holdout", "0.3", "--model", &model];
         done(&[&fixed[..], more].concat());
-        (fs::read(format!("{model}/weights.parquet")).unwrap(), json(&format!("{model}/model.json"))["metrics"].clone())
+        (fs::read(format!("{model}/weights.parquet")).unwrap(), json(format!("{model}/model.json"))["metrics"].clone())
     };
     let of_column = ["--columns", "label=class,weight=seen"];
     let expected = fit(&csv, &["--sample-weights", &weights], "of-file");

@@ -77,28 +77,38 @@ impl Step {
     pub fn items(config: Config) -> Self {
         Self { config, adaptive: config.is_adaptive(), one: config.item_one() }
     }
-}
-
-impl<V: Vertex<Sync = [f32], Delta = [f32], Master = f32>> Apply<MfBatch, V> for Step {
-    const ADDITIVE: bool = true;
 
     #[inline(always)]
-    fn apply(
-        &self,
-        Master { sync: factor, master: squares, delta: gradient, .. }: Master<'_, V>,
-        cx: &mut Context<'_, MfBatch>,
-    ) {
+    fn step(&self, factor: &mut [f32], squares: &mut f32, gradient: &[f32], iteration: u64) {
         let config = &self.config;
         let step = if self.adaptive {
             *squares += dot(gradient, gradient) / config.row_dims() as f32;
             config.step / (1.0 + *squares).sqrt()
         } else {
-            config.plain_step(cx.iteration)
+            config.plain_step(iteration)
         };
         axpy(factor, step, gradient);
         if let Some(one) = self.one {
             factor[one] = 1.0;
         }
+    }
+}
+
+impl Apply<MfBatch, User> for Step {
+    const ADDITIVE: bool = true;
+
+    #[inline(always)]
+    fn apply(&self, user: Master<'_, User>, cx: &mut Context<'_, MfBatch>) {
+        self.step(user.sync, user.master, user.delta, cx.iteration);
+    }
+}
+
+impl Apply<MfBatch, Item> for Step {
+    const ADDITIVE: bool = true;
+
+    #[inline(always)]
+    fn apply(&self, item: Master<'_, Item>, cx: &mut Context<'_, MfBatch>) {
+        self.step(item.sync, item.master, item.delta, cx.iteration);
     }
 }
 

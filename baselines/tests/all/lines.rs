@@ -65,10 +65,10 @@ const PAGERANK: Sources = Sources {
 
 const MF: Sources = Sources {
     megagrid: &[
-        Source("../algorithms/src/mf/batch.rs", AllBut(&["pub struct Step", "impl Step", "impl<V: Vertex"])),
+        Source("../algorithms/src/mf/batch.rs", AllBut(&["pub struct Step", "impl Step", "impl Apply"])),
         Source("../tests/agree/mf.rs", These(&["fn megagrid", "fn settings"])),
     ],
-    shared: &[Source("../algorithms/src/mf/batch.rs", These(&["pub struct Step", "impl Step", "impl<V: Vertex"]))],
+    shared: &[Source("../algorithms/src/mf/batch.rs", These(&["pub struct Step", "impl Step", "impl Apply"]))],
     shared_gas: None,
     shared_faithful: Some(&[]),
     of_all: ("job.rs", These(&["impl Job", "struct Measure", "impl<'r, U"])),
