@@ -62,8 +62,20 @@ pub struct Common {
 pub const OF_A_RUN: [&str; 7] =
     ["--checkpoint", "--resume", "--from", "--virtual-workers", "--inject", "--trace", "--live"];
 
-/// Leaves options that a command refuses out of its help.
+/// Options that go with another one only.
+const COMPANIONS: [(&str, &str); 6] = [
+    ("--checkpoint-every", "--checkpoint"),
+    ("--checkpoint-model", "--checkpoint"),
+    ("--link", "--virtual-workers"),
+    ("--calibration", "--virtual-workers"),
+    ("--clock-cost", "--virtual-workers"),
+    ("--jitter", "--virtual-workers"),
+];
+
+/// Leaves options that a command refuses out of its help, and those that go with them only.
 pub fn without(command: Command, refused: &[&str]) -> Command {
+    let companions = COMPANIONS.iter().filter(|(_, of)| refused.contains(of)).map(|(name, _)| *name);
+    let refused: Vec<&str> = refused.iter().copied().chain(companions).collect();
     command.mut_args(|arg| {
         let is_refused = |long: &str| refused.iter().any(|name| name.strip_prefix("--") == Some(long));
         if arg.get_long().is_some_and(is_refused) { arg.hide(true) } else { arg }

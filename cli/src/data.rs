@@ -90,7 +90,7 @@ impl AnySource {
     /// Tells what the input is, from its name and beginning.
     pub fn find(&self) -> anyhow::Result<Found> {
         let layout = self.source.layout();
-        let may_be_table = self.kind == Some(Kind::Samples) && layout.format.is_none() && layout.roles.is_empty();
+        let may_be_table = self.kind == Some(Kind::Samples) && layout.format.is_none() && layout.roles.name_no_kind();
         let format = match may_be_table.then(|| Format::of_samples(self.path())).transpose()?.flatten() {
             Some(format) => format,
             None => layout.find(self.path())?,

@@ -28,7 +28,7 @@ pub trait Trains:
     /// Iterations of `tune`, where it has others by default.
     const TUNED_ITERATIONS: Option<&'static str> = None;
 
-    /// Adds arguments that say nothing beside the library's options.
+    /// Adds arguments that say nothing beside the library's options, and hides those that the algorithm refuses.
     fn with_more(command: Command) -> Command {
         command
     }

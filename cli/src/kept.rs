@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use megagrid_datasets::cache::{kept_path, verify};
-use megagrid_datasets::{Error, Format, Label, is_pipe};
+use megagrid_datasets::{Error, Format, Label, Role, is_pipe};
 use megagrid_partition::Side;
 use megagrid_training::input::Source;
 
@@ -23,6 +23,9 @@ pub fn kept(
 ) -> anyhow::Result<Source> {
     if is_pipe(&source.input) {
         return Err(usage("--cache keeps what has a name, and this is a pipe; save it in a file"));
+    }
+    if kind == Kind::Samples && source.columns.as_ref().is_some_and(|roles| roles.has(Role::Weight)) {
+        return Err(usage("--cache keeps no weights of samples; leave it out"));
     }
     let source = AnySource { source: source.clone(), kind: Some(kind), positive };
     let found = source.find()?;

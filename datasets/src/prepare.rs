@@ -153,7 +153,7 @@ impl<T: EdgeData> Prepared<T> {
         let right = if self.edges.is_square() { None } else { Some(self.names.get(Side::Right)?) };
         let path = path.as_ref();
         if self.are_weighted {
-            let problem = "a cache holds no weights of samples; leave weight out of --columns, or use the text";
+            let problem = "a cache holds no weights of samples; use the file that has them";
             return Err(Error::invalid(path, problem));
         }
         let labels = self.labels.as_ref().map(Labels::numbers).transpose().map_err(|name| {

@@ -231,7 +231,7 @@ pub fn read_unlabelled(
     tokenizer: Tokenizer,
 ) -> Result<Dataset<f32>, Error> {
     let (path, mut layout) = (path.as_ref(), layout.into());
-    let is_unsaid = layout.format.is_none() && layout.roles.is_empty();
+    let is_unsaid = layout.format.is_none() && layout.roles.name_no_kind();
     let may_be_other = is_unsaid || layout.format == Some(Format::Libsvm);
     let told = if may_be_other { Format::of_samples(path)? } else { None };
     if is_unsaid {

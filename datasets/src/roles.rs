@@ -181,6 +181,12 @@ impl Roles {
         if first == Role::Weight { all.next().or(Some(first)) } else { Some(first) }
     }
 
+    /// Tells whether the columns that are named leave open of what kind the data are: none is, or only one of weights.
+    #[must_use]
+    pub fn name_no_kind(&self) -> bool {
+        self.first().is_none_or(|role| role == Role::Weight)
+    }
+
     /// Tells whether a role is named.
     #[must_use]
     pub fn has(&self, role: Role) -> bool {

@@ -1,7 +1,7 @@
 //! Labelled samples as tables, a sample a record: delimited text with a header, JSON lines, or Parquet. Documents of a corpus are read
 //! alike: samples that have the words of a text, and a name in the place of a label.
 //!
-//! One column holds labels. Where a column of texts is named, its words are features, and their counts the values. All other columns are
+//! One column holds labels, and another may hold weights. Where a column of texts is named, its words are features, and their counts the values. All other columns are
 //! features, by their names; where a text or some features are named, only those that are named as features or categories. A number is the
 //! value, true is 1, and any other text a category, which is a feature `column=text` of value 1. What is missing is 0.
 

@@ -149,7 +149,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         words = self._words() + self._reading(reading, _input.is_path(X))
         if _input.is_path(X):
             if y is not None or sample_weight is not None:
-                raise ValueError("labels and weights of samples that are read from a path stand in the file: columns='label=y,weight=w' names theirs")
+                raise ValueError("labels and weights of samples that are read from a path stand in the file; columns='label=y,weight=w' names those of a table")
             words += self._class_weights(None)
             self.__dict__.pop("classes_", None)
             self._forget()

@@ -31,7 +31,9 @@ pub async fn guard(State(server): State<Arc<Server>>, request: Request, next: Ne
     if server.token.is_none()
         && let Some(problem) = server.hosts.problem(request.headers())
     {
-        let problem = format!("{problem}; start it with --allow-host NAME, or with --token-file FILE");
+        let problem = format!(
+            "{problem}, and a server without a token answers to these only; start it with --allow-host NAME, or with --token-file FILE"
+        );
         return counted(&server, refused(StatusCode::FORBIDDEN, problem));
     }
     let response = if asks_beforehand(&request) {

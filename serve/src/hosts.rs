@@ -31,7 +31,7 @@ impl Hosts {
         let mut sent = headers.iter().filter(|(header, _)| [HOST, ORIGIN].contains(header));
         let (header, value) = sent.find(|(_, value)| !self.has(value))?;
         Some(format!(
-            "the header {header} is \"{}\", and who asks without a token has to ask localhost",
+            "the header {header} is \"{}\", which is no name of this machine",
             String::from_utf8_lossy(value.as_bytes())
         ))
     }

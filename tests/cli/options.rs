@@ -77,7 +77,9 @@ fn options_without_effect_are_refused() {
     let (ratings, corpus) = (place.ratings(), place.file("posts.txt", "tea and rye\nrye and oats\n"));
     fails(&["demo", "--virtual-workers", "4"], 2, &["--virtual-workers is not for demo", "megagrid generate"]);
     fails(&["demo", "--cache", "caches"], 2, &["--cache is not for demo"]);
-    for (command, refused) in [(&["demo"][..], "--cache"), (&["hits"], "--from"), (&["plan", "mf"], "--checkpoint")] {
+    for (command, refused) in
+        [(&["demo"][..], "--cache"), (&["hits"], "--from"), (&["plan", "mf"], "--checkpoint-every")]
+    {
         let help = done(&[command, &["--help"]].concat());
         assert!(!help.contains(&format!("{refused} <")) && help.contains("--workers <"), "{command:?} {help}");
     }

@@ -273,7 +273,7 @@ fn weights_of_samples_may_stand_in_a_column() {
         done(&[&fixed[..], more].concat());
         (fs::read(format!("{model}/weights.parquet")).unwrap(), json(format!("{model}/model.json"))["metrics"].clone())
     };
-    let of_column = ["--columns", "label=class,weight=seen"];
+    let of_column = ["--columns", "weight=seen"];
     let expected = fit(&csv, &["--sample-weights", &weights], "of-file");
     assert!(fit(&weighted, &of_column, "of-column") == expected);
     assert!(fit(&csv, &[], "of-none").0 != expected.0);
@@ -287,9 +287,22 @@ fn weights_of_samples_may_stand_in_a_column() {
     let both = [&["blockpg", &weighted[..], "--sample-weights", &weights][..], &of_column].concat();
     fails(&both, 2, &["--sample-weights and --columns weight=COLUMN both say what samples weigh"]);
     let cache = place.name("kept.mgrid");
-    let kept = [&["convert", &weighted[..], &cache][..], &of_column].concat();
-    fails(&kept, 1, &["a cache holds no weights of samples; leave weight out of --columns, or use the text"]);
-    fails(&[&["geeps", "mlr", &weighted[..]][..], &of_column].concat(), 2, &["leave weight out of --columns"]);
+    let caches = place.name("caches");
+    let cached = [&["blockpg", &weighted[..], "--cache", &caches][..], &of_column].concat();
+    fails(&cached, 2, &["--cache keeps no weights of samples; leave it out"]);
+    // Whatever it was trained on, and however what is predicted is written.
+    let (json, unseen) = (
+        place.file("m.jsonl", "{\"age\":30,\"class\":1,\"seen\":2}\n{\"age\":20,\"class\":0,\"seen\":1}\n"),
+        place.name("of-json"),
+    );
+    done(&["blockpg", &json, "--columns", "weight=seen", "--l1", "0.1", "-q", "--model", &unseen]);
+    assert_eq!(done(&["predict", &unseen, &csv]).lines().count(), 60);
+    let nothing = place.file("nothing.csv", "age,class,seen\n30,1,0\n20,0,0\n");
+    fails(&["predict", &unseen, &nothing, "--quality"], 1, &["all samples to test on weigh 0"]);
+    let of_samples = ["--columns", "label=class,weight=seen"];
+    let kept = [&["convert", &weighted[..], &cache][..], &of_samples].concat();
+    fails(&kept, 1, &["a cache holds no weights of samples; use the file that has them"]);
+    fails(&[&["geeps", "mlr", &weighted[..]][..], &of_samples].concat(), 2, &["leave weight out of --columns"]);
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         tell_of_other_kinds(&model.features, samples.data.right_names());
     }
     let order: Vec<u64> = samples.data.left_names.iter().map(|name| name.parse().unwrap_or(0)).collect();
-    let weights = std::mem::take(&mut samples.weights);
+    let weights = samples.weights.clone();
     let (scores, labels) = model.scores(samples)?;
     if args.quality {
         let quality = model.quality(&scores, &labels, &weights);

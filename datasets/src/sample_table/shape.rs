@@ -127,20 +127,26 @@ impl Reader<'_> {
         self.shape(separator, names, self.roles)
     }
 
-    /// Returns the numbers of `width` columns, as those that a model was trained on have them. Samples to predict may lack that of labels.
+    /// Returns the numbers of `width` columns, as those that a model was trained on have them. Samples to predict may lack those of labels
+    /// and weights, all of them.
     fn numbers(self, width: usize) -> Result<Vec<String>, String> {
         let all = self.roles.num_columns().unwrap_or(width);
         let may_lack = |role| self.roles.all(role).next().filter(|_| matches!(self.labelled, Labelled::No));
-        let [label, weight] = [Role::Label, Role::Weight].map(may_lack);
-        let of = |without: [Option<&Place>; 2]| {
-            let is_there = |number: &usize| !without.contains(&Some(&Place::Number(*number)));
+        let lacking = [(Role::Label, "labels"), (Role::Weight, "weights")];
+        let lacking: Vec<_> =
+            lacking.into_iter().filter_map(|(role, what)| may_lack(role).map(|at| (at, what))).collect();
+        let of = |without: &[(&Place, &str)]| {
+            let is_there = |number: &usize| without.iter().all(|(at, _)| **at != Place::Number(*number));
             (1..=all).filter(is_there).map(|number| number.to_string()).collect::<Vec<String>>()
         };
-        let lacking = [[None, None], [label, None], [label, weight]];
-        let found = lacking.map(of).into_iter().find(|names| names.len() == width);
+        // One of two could be either.
+        let found = [&[], &lacking[..]].map(of).into_iter().find(|names| names.len() == width);
         found.ok_or_else(|| {
-            let least =
-                label.map_or(String::new(), |label| format!(", or {} without column {label}, the labels", all - 1));
+            let columns: Vec<String> = lacking.iter().map(|(at, what)| format!("column {at}, the {what}")).collect();
+            let least = match &columns[..] {
+                [] => String::new(),
+                columns => format!(", or {} without {}", all.saturating_sub(columns.len()), columns.join(", and ")),
+            };
             format!("{width} columns without names, and the model was trained on {all}; expected as many{least}")
         })
     }
@@ -222,6 +228,11 @@ impl Reader<'_> {
                     }
                 }
             }
+        }
+        // The first object to predict may lack keys that others have.
+        for (role, of) in [(Role::Label, Use::Label), (Role::Weight, Use::Weight)] {
+            let absent = roles.all(role).filter(|place| self.is_json && place.find(&shape.names, usize::MAX).is_none());
+            shape.special.extend(absent.map(|place| (place.to_string(), of)));
         }
         let named = shape.names.iter().zip(&shape.uses).filter(|(_, of)| **of != shape.usual);
         let named: Vec<_> = named.map(|(name, of)| (name.clone(), *of)).collect();

@@ -168,11 +168,19 @@ fn a_column_says_what_samples_weigh() {
     }
     let roles: Roles = "label=3,weight=2".parse().unwrap();
     let roles = roles.with_num_columns(Some(4));
-    for text in ["1,9,0,4\n", "1,9,4\n", "1,4\n"] {
+    let read_bare = |text: &str| {
         let input = Input::from_bytes(text.as_bytes()).with_roles(&roles);
-        let read = read(&input, Format::Table, Labelled::No, WORDS).unwrap();
-        assert_eq!(shown(&read), [sample("", &[("1", 1.0), ("4", 4.0)])], "{text}");
+        read(&input, Format::Table, Labelled::No, WORDS).map_err(|error| error.to_string())
+    };
+    for text in ["1,9,0,4\n", "1,4\n"] {
+        assert_eq!(shown(&read_bare(text).unwrap()), [sample("", &[("1", 1.0), ("4", 4.0)])], "{text}");
     }
+    let said = read_bare("1,9,4\n").unwrap_err();
+    assert!(said.contains("or 2 without column 3, the labels, and column 2, the weights"), "{said}");
+    // What the first object lacks is no feature of later ones.
+    let json = "{\"n\": 1}\n{\"n\": 2, \"seen\": 3, \"y\": 1}\n";
+    let read = read_as(json, Format::JsonLines, "label=y,weight=seen", Labelled::No).unwrap();
+    assert_eq!(shown(&read), [sample("", &[("n", 1.0)]), sample("", &[("n", 2.0)])]);
 }
 
 #[test]

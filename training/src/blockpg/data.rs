@@ -34,7 +34,7 @@ pub struct SampleOptions {
     /// Fit an intercept, which has no penalty.
     #[arg(long)]
     pub intercept: bool,
-    /// Weights of samples, 0 or above: a text with one number a line, in the order of the samples. Those in a column of a table are named by
+    /// Weights of samples, 0 or above: a text with one number a line, in the order of the samples. Those in a column are named by
     /// --columns weight=COLUMN.
     #[arg(long, value_name = "FILE")]
     #[serde(serialize_with = "lossy")]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{Format, Label, Layout, Readers, Samples, add_up, read_samples_with, read_text};
+use megagrid_datasets::{Format, Label, Layout, Readers, Roles, Samples, add_up, read_samples_with, read_text};
 
 use crate::Error;
 use crate::changes::Changing;
@@ -37,7 +37,7 @@ pub(super) fn read_with(
 /// # Errors
 /// Samples that cannot be read.
 pub(super) fn find(source: &mut Source) -> Result<(), Error> {
-    if source.format.is_none() && source.columns.is_none() {
+    if source.format.is_none() && source.columns.as_ref().is_none_or(Roles::name_no_kind) {
         source.format = Format::of_samples(&source.input)?;
     }
     source.find(Format::Libsvm)?;
