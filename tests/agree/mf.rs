@@ -15,10 +15,10 @@ use super::{assert_processes_agree, assert_systems_agree, skewed};
 
 /// Ratings of skewed users and items around a product of two planted numbers.
 fn ratings() -> EdgeList<f32> {
-    let (users, items) = (90, 45);
+    let (users, items) = (200, 90);
     let mut random = SplitMix::new(5, 0);
     let mut list = EdgeList { num_left: users, num_right: items, ..EdgeList::default() };
-    for _ in 0..1600 {
+    for _ in 0..4000 {
         let (user, item) = (skewed(&mut random, users), skewed(&mut random, items));
         let planted = (f64::from(user) / 30.0).sin() * (f64::from(item) / 20.0).cos();
         list.left.push(user);
