@@ -136,11 +136,8 @@ impl Samples {
         let numbers = |samples: std::ops::Range<usize>| samples.map(|sample| sample as u64 + 1).collect();
         let own = self.labels.of.len();
         more.data.left_names = Dictionary::from_integers(numbers(own..own + more.labels.of.len()));
-        let mut weights = Vec::new();
-        if !self.weights.is_empty() || !more.weights.is_empty() {
-            weights = self.all_weights();
-            weights.append(&mut more.all_weights());
-        }
+        let are_weighted = !self.weights.is_empty() || !more.weights.is_empty();
+        let weights = if are_weighted { [self.all_weights(), more.all_weights()].concat() } else { Vec::new() };
         Self { data: self.data.append(more.data), labels: self.labels.append(&more.labels), weights }
     }
 

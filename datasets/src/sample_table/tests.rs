@@ -12,6 +12,13 @@ fn read_as(text: &str, format: Format, roles: &str, labelled: Labelled<'_>) -> R
     read(&input, format, labelled, WORDS).map_err(|error| error.to_string())
 }
 
+/// Reads a table without a header as a model that was trained on as many columns does.
+fn read_bare(text: &str, roles: &str, num_columns: usize, labelled: Labelled<'_>) -> Result<Samples, String> {
+    let roles = roles.parse::<Roles>().unwrap().with_num_columns(Some(num_columns));
+    let input = Input::from_bytes(text.as_bytes()).with_roles(&roles);
+    read(&input, Format::Table, labelled, WORDS).map_err(|error| error.to_string())
+}
+
 /// Returns the label of each sample and the values of its features.
 fn shown(samples: &Samples) -> Vec<(String, BTreeMap<String, f32>)> {
     let Samples { data, labels, .. } = samples;
@@ -131,11 +138,7 @@ fn columns_are_left_out_and_numbers_are_categories_where_that_is_said() {
 
 #[test]
 fn columns_without_names_stay_where_they_were_without_the_labels() {
-    let read = |text: &str, labelled| {
-        let roles: Roles = "label=2".parse().unwrap();
-        let input = Input::from_bytes(text.as_bytes()).with_roles(&roles.with_num_columns(Some(3)));
-        read(&input, Format::Table, labelled, WORDS).map_err(|error| error.to_string())
-    };
+    let read = |text: &str, labelled| read_bare(text, "label=2", 3, labelled);
     let expected = [sample("", &[("1", 5.0), ("3", 6.0)])];
     assert_eq!(shown(&read("5,1,6\n", Labelled::No).unwrap()), expected);
     assert_eq!(shown(&read("5,6\n", Labelled::No).unwrap()), expected);
@@ -166,12 +169,7 @@ fn a_column_says_what_samples_weigh() {
         let read = read_as(text, format, roles, Labelled::No).unwrap();
         assert_eq!((shown(&read).len(), read.weights), (2, Vec::new()));
     }
-    let roles: Roles = "label=3,weight=2".parse().unwrap();
-    let roles = roles.with_num_columns(Some(4));
-    let read_bare = |text: &str| {
-        let input = Input::from_bytes(text.as_bytes()).with_roles(&roles);
-        read(&input, Format::Table, Labelled::No, WORDS).map_err(|error| error.to_string())
-    };
+    let read_bare = |text: &str| read_bare(text, "label=3,weight=2", 4, Labelled::No);
     for text in ["1,9,0,4\n", "1,4\n"] {
         assert_eq!(shown(&read_bare(text).unwrap()), [sample("", &[("1", 1.0), ("4", 4.0)])], "{text}");
     }
