@@ -43,7 +43,7 @@ const ROWS: [Row; 19] = [
     (3, "TuX2 Figures 10 to 12: slack and mini-batches", Virtual, rows::slack::run),
     (4, "TuX2 Figure 13: matrix factorization on GAS engines", Real, rows::systems::gas),
     (5, "TuX2 Figure 14: matrix factorization on parameter servers", Real, rows::systems::servers),
-    (6, "TuX2 Figure 15: how evenly blocks of features are shared out", Counted, rows::imbalance::run),
+    (6, "TuX2 Figure 15: how evenly blocks of features are shared out", Modelled, rows::imbalance::run),
     (7, "TuX2 Table 2: lines of code", Counted, rows::lines::run),
     (8, "LazyTable Figure 6: delayed workers", Virtual, rows::delays::run),
     (9, "LazyTable Figure 7: disrupted workers", Virtual, rows::disruptions::run),

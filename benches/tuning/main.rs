@@ -1,8 +1,9 @@
-//! What tuning a run costs, against the best fixed setting and against two other tuners (Cui's thesis, §5.4.3).
+//! What tuning a run costs, against the best fixed setting (Cui's thesis, §5.4.3, Figure 5.7) and against two other tuners (§5.4.2, Figure
+//! 5.3, of AlexNet there).
 //!
 //!     cargo tuning [movielens|anime|generated|forks|networks] [--first SEED] [--seeds N] [--json FILE]
 //!
-//! Matrix factorization as in the thesis: factors alone, steps by AdaGrad; the step is any from 1e-5 to 1, the slack 0, 1, 3 or 7
+//! Matrix factorization much as in the thesis: factors alone, steps by AdaGrad where the thesis has AdaRevision; the step is any from 1e-5 to 1, the slack 0, 1, 3 or 7
 //! (one worker: it has no effect, and the tuners do not know). One pass is one clock. The target of a seed is the loss of the best
 //! run of a grid of fixed steps when that changes by less than 1 % over 10 passes. Time is ratings processed, trials included.
 

@@ -23,6 +23,8 @@ pub trait Trains:
     const KIND: Kind;
     /// What help says of it: in a line, and more.
     const ABOUT: [&'static str; 2];
+    /// What vertices of each side are called, where an update tells how many are new.
+    const ENDS: [Option<&'static str>; 2];
     /// What help ends with.
     const EXAMPLES: &'static str;
     /// Iterations of `tune`, where it has others by default.

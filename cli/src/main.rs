@@ -57,7 +57,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
-/// Trains recommenders and ranks graphs, on all cores, from the command line.
+/// Trains recommenders, topic models and sparse regression, and ranks graphs, on all cores.
 ///
 /// Begin with `megagrid demo`; every command explains itself with --help.
 #[derive(Parser)]

@@ -132,9 +132,15 @@ fn rated(factors: &Factors, users: &[u32], source: Source) -> anyhow::Result<Lis
     let (known_users, known_items) = (factors.names.get(Side::Left)?, factors.names.get(Side::Right)?);
     let mut numbers = vec![None; known_users.len()];
     (0..).zip(users).for_each(|(number, &user)| numbers[user as usize] = Some(number));
-    let numbers: Vec<Option<u32>> =
-        ratings.left_names.translate(&known_users).into_iter().map(|user| numbers[user? as usize]).collect();
+    let found = ratings.left_names.translate(&known_users);
     let items = ratings.right_names().translate(&known_items);
+    for (rows, names, what) in [(&found, &ratings.left_names, "user"), (&items, ratings.right_names(), "item")] {
+        if rows.iter().all(Option::is_none) {
+            let first = names.name(0);
+            eprintln!("megagrid: no {what} of the ratings to leave out (\"{first}\" …) is in the model");
+        }
+    }
+    let numbers: Vec<Option<u32>> = found.into_iter().map(|user| numbers[user? as usize]).collect();
     let ends = ratings.edges.left.iter().zip(&ratings.edges.right);
     let pairs = ends.filter_map(|(&user, &item)| Some((numbers[user as usize]?, items[item as usize]?)));
     Ok(Lists::new(users.len(), pairs))

@@ -23,6 +23,9 @@ use crate::output::write_text;
 use crate::progress::{self, Progress};
 use crate::trace;
 
+/// Classes that a summary names.
+const CLASSES: usize = 6;
+
 /// All training commands.
 pub struct All;
 
@@ -209,9 +212,22 @@ fn shown(value: f64, digits: usize) -> String {
     if value != 0.0 && value.abs() < 1e-3 { format!("{value:.3e}") } else { format!("{value:.digits$}") }
 }
 
+/// Says which classes samples have, if they have some.
+fn labels(InputSizes { label_column, classes, .. }: &InputSizes) -> String {
+    if classes.is_empty() {
+        return String::new();
+    }
+    let column = label_column.as_ref().map_or(String::new(), |column| format!(" of column {column}"));
+    let mut named: Vec<String> =
+        classes.iter().take(CLASSES).map(|(class, samples)| format!("{class} ({samples})")).collect();
+    let more = classes.len().saturating_sub(CLASSES);
+    named.extend((more > 0).then(|| format!("{more} more")));
+    format!("\n  labels{column}: {}", named.join(", "))
+}
+
 /// Says in a few lines what a run did.
 pub fn summary(record: &Record) -> String {
-    let InputSizes { left, right, edges, test_edges, test_users } = record.input;
+    let InputSizes { left, right, edges, test_edges, test_users, .. } = record.input;
     let Phases { load, partition, plan, train, evaluate, .. } = record.phases;
     let Outcome { iterations, done_before, best_iteration, edges_per_second, ref ended_by, .. } = record.result;
     let mut text = format!("{}: {left} × {right} vertices, {edges} edges", record.command);
@@ -221,6 +237,7 @@ pub fn summary(record: &Record) -> String {
     if let Some(users) = test_users {
         text.push_str(&format!(", of {users} users who are not in training"));
     }
+    text.push_str(&labels(&record.input));
     let before = done_before.map_or(String::new(), |done| format!(", {done} of them before"));
     text.push_str(&format!("\n  {iterations} iterations{before} (ended by {ended_by})"));
     if let Some(best) = best_iteration.filter(|best| *best != iterations) {

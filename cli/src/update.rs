@@ -100,7 +100,11 @@ fn run_one<A: Trains>(args: &Args) -> anyhow::Result<()> {
     let what = if before.updated_on() == UpdatedOn::New { "the new data" } else { "all data" };
     common.write_record(&trained.record)?;
     let findings = trained.model.map(|model| A::findings(&trained.record, &model)).unwrap_or_default();
-    let mut summary = format!("{}  updated on {what}\n{findings}", train::summary(&trained.record));
+    // Some that are gone would hide as many new ones, and hashes are no names.
+    let are_counted = args.remove.is_none() && manifest.option::<Value>("hash_bits").is_null();
+    let new_ends = before.new_vertices(&manifest).into_iter().zip(A::ENDS).filter(|_| are_counted);
+    let new_ends: String = new_ends.filter_map(|(number, of)| Some(format!("; new {}: {number}", of?))).collect();
+    let mut summary = format!("{}  updated on {what}{new_ends}\n{findings}", train::summary(&trained.record));
     if !new.is_empty() {
         let (new, all) = (new.join(", "), manifest.classes.join(", "));
         summary.push_str(&format!("  note: new classes: {new}; the model now tells apart {all}\n"));

@@ -48,9 +48,16 @@ pub(crate) fn intern(names: &mut NameTable, field: &'static str, token: &[u8]) -
     let before = names.len();
     let entry = names.intern(token);
     if names.len() > before && (token.is_empty() || std::str::from_utf8(token).is_err()) {
-        return Err(Malformed::new(field, token, "an id in UTF-8"));
+        return Err(no_id(field, token));
     }
     Ok(u64::from(entry))
+}
+
+/// Reports what is no id, nor a name.
+#[cold]
+pub(crate) fn no_id(field: &'static str, token: &[u8]) -> Malformed {
+    let expected = if token.is_empty() { "an id; leave out lines without one" } else { "an id in UTF-8" };
+    Malformed::new(field, token, expected)
 }
 
 /// Parses the id of a column that is thought to hold integers; `None` if it is a name.
@@ -66,8 +73,11 @@ pub(crate) fn id(field: &'static str, token: &[u8]) -> Result<Option<u64>, Malfo
 fn not_an_integer(field: &'static str, token: &[u8]) -> Result<Option<u64>, Malformed> {
     let digits = token.strip_prefix(b"-").unwrap_or(token);
     let numeric = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    if token.is_empty() {
+        return Err(no_id(field, token));
+    }
     // "007" is a name; "-7" and numbers of more than 64 bits are slips.
-    if token.is_empty() || (numeric && (digits.len() < token.len() || digits[0] != b'0')) {
+    if numeric && (digits.len() < token.len() || digits[0] != b'0') {
         return Err(Malformed::new(field, token, "an id from 0 to 18446744073709551615, or a name"));
     }
     Ok(None)

@@ -12,12 +12,22 @@ use crate::text::Malformed;
 use crate::{Error, Readers};
 
 /// What columns that hold the ends of edges are called, in any case.
-pub(crate) const ENDS: [[&str; 2]; 10] = [
+pub(crate) const ENDS: [[&str; 2]; 20] = [
     ["user", "item"],
+    ["user", "item_id"],
+    ["user", "itemid"],
+    ["user", "movie_id"],
+    ["user", "movieid"],
+    ["user_id", "item"],
     ["user_id", "item_id"],
-    ["userid", "itemid"],
-    ["userid", "movieid"],
+    ["user_id", "itemid"],
     ["user_id", "movie_id"],
+    ["user_id", "movieid"],
+    ["userid", "item"],
+    ["userid", "item_id"],
+    ["userid", "itemid"],
+    ["userid", "movie_id"],
+    ["userid", "movieid"],
     ["source", "target"],
     ["src", "dst"],
     ["from", "to"],

@@ -1,44 +1,24 @@
 //! Edge lists as SNAP has them: `from to` a line, comment lines start with `#` or `%`; what is doubtful about them.
 //!
-//! Both ends are vertices of one square graph; only vertices with an edge exist. The first line is a header, and skipped, if
-//! neither of its ends is a number and all ends in the lines after it are integers, as far as these are looked at, or if a column is
-//! named by it. Where ids are names it is an edge otherwise, whatever it says.
+//! Both ends are vertices of one square graph; only vertices with an edge exist. The first line is a header, and skipped, if it calls
+//! its ends by names that are known ([`ENDS`](crate::columns::ENDS)), or neither is a number and all ends in the lines after it are
+//! integers, as far as these are looked at, or if a column is named by it. Where ids are names it is an edge otherwise.
 
-use crate::columns::ENDS;
 use crate::header::First;
 use crate::records::Link;
 use crate::text::{Input, number};
 
 /// Says where the edges have numbers, in all of the first lines.
 pub(crate) fn weights(input: &Input<'_>) -> Option<&'static str> {
-    let found = with_first(input, |first, is_header| {
-        // A header has none.
-        let mut edges = usize::from(is_header)..first.records.len();
-        let is_weighted = |at| first.fields(at).get(2).is_some_and(|field| number(field).is_some());
-        !edges.is_empty() && edges.all(is_weighted)
-    });
-    found.unwrap_or(false).then_some("numbers in its third column")
-}
-
-/// Returns the first line where it is read as an edge but reads like the names of columns.
-pub(crate) fn doubtful_header(input: &Input<'_>) -> Option<String> {
-    with_first(input, |first, is_header| {
-        let fields = first.fields(0);
-        let is_end = |(end, name): (&[u8], &str)| end.eq_ignore_ascii_case(name.as_bytes());
-        let ends = || fields.iter().map(|field| &**field);
-        let is_ends = |names: &[&str; 2]| ends().zip(*names).filter(|&pair| is_end(pair)).count() == 2;
-        let is_doubtful = !is_header && ENDS.iter().any(is_ends);
-        is_doubtful.then(|| String::from_utf8_lossy(first.records[0]).into_owned())
-    })
-    .flatten()
-}
-
-/// Looks at the first edges; whatever is wrong with them is reported when they are read.
-fn with_first<R>(input: &Input<'_>, look: impl Fn(&First<'_>, bool) -> R) -> Option<R> {
     let mut text = input.head().ok()?;
+    // Whatever is wrong with the first edges is reported when they are read.
     let first = First::of::<Link>(&mut text, input.roles())?;
-    let (_, is_header) = first.columns::<Link>(input.roles()).ok()?;
-    Some(look(&first, is_header))
+    let ((ends, _), is_header) = first.columns::<Link>(input.roles()).ok()?;
+    // A header has none.
+    let mut edges = usize::from(is_header)..first.records.len();
+    let is_weighted = |at| first.fields(at).get(2).is_some_and(|field| number(field).is_some());
+    let are_weighted = !ends.contains(&2) && !edges.is_empty() && edges.all(is_weighted);
+    are_weighted.then_some("numbers in its third column")
 }
 
 #[cfg(test)]
@@ -55,7 +35,13 @@ mod tests {
             "# crawled\n\nfrom::to\n1::2\n# one more\n3::1\n",
             "\u{feff}FromNodeId ToNodeId\n1 2\n3 1\n",
             "src,dst,weight\n1,2,0.5\n3,1,2\n",
+            "sep=;\r\nsource;target\r\n1;2\r\n3;1\r\n",
         ] {
+            assert_eq!(parse_graph(text.as_bytes(), Format::Edges).unwrap(), expected, "{text:?}");
+        }
+        // Ends that are called by names that are known, and rows that pandas numbers.
+        let expected = parse_graph(b"ann bob\nbob cid\n", Format::Edges).unwrap();
+        for text in ["source,target\nann,bob\nbob,cid\n", ",Source,Target,since\n0,ann,bob,may\n1,bob,cid,june\n"] {
             assert_eq!(parse_graph(text.as_bytes(), Format::Edges).unwrap(), expected, "{text:?}");
         }
         // Names with numbers beside them.
@@ -82,7 +68,6 @@ mod tests {
             "alice,bob,may\n1,2,june\ncarol,dan,5\n",
             "ann,bob,NA\nbob,cid,7\ncid,dan,4\n",
             "ann,bob,\nbob,cid,7\n",
-            "source,target\na,b\n",
         ] {
             let read = parse_graph(text.as_bytes(), Format::Edges).unwrap();
             assert_eq!(read.edges.num_edges(), text.lines().count(), "{text:?}");
@@ -92,21 +77,12 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_reads_like_a_header_is_doubtful() {
-        let doubtful = |text: &str| doubtful_header(&Input::from_bytes(text.as_bytes()));
-        assert_eq!(doubtful("Source,Target,since\nalice,bob,may\n").as_deref(), Some("Source,Target,since"));
-        for text in ["source,target\n1,2\n", "alice bob\nbob alice\n", "source,bob\n", "source\n", ""] {
-            assert_eq!(doubtful(text), None, "{text:?}");
-        }
-    }
-
-    #[test]
     fn weights_are_numbers_beside_all_edges() {
         let weighted = |text: &str| weights(&Input::from_bytes(text.as_bytes())).is_some();
         for text in ["1 2 0.5\n2 3 1\n", "a,b,w\n1,2,3\n", "a,b,w\nc,d,1\n", "a\tb\t1e3\n"] {
             assert!(weighted(text), "{text:?}");
         }
-        for text in ["1 2\n2 3\n", "1 2 x\n3 4 5\n", ""] {
+        for text in ["1 2\n2 3\n", "1 2 x\n3 4 5\n", ",source,target\n0,1,2\n1,2,3\n", ""] {
             assert!(!weighted(text), "{text:?}");
         }
     }

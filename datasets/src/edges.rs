@@ -7,7 +7,12 @@ use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
 use crate::cache::EdgeData;
 use crate::{Dataset, Edges, Error};
 
-/// An edge by its ends: `(left, right)`, or `(left, right, data)`.
+/// An edge by its ends: `(left, right)`, or `(left, right, data)`; or a reference to one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no edge",
+    note = "write `(u32, u32)`, or `(u32, u32, data)` with data of `f32`, `f64` or `u32`; edges that carry more are grouped by \
+            `megagrid::partition::GroupedEdges`"
+)]
 pub trait AsEdge {
     /// What it carries.
     type Data;
@@ -31,6 +36,14 @@ impl<T: EdgeData> AsEdge for (u32, u32, T) {
     }
 }
 
+impl<E: AsEdge + Copy> AsEdge for &E {
+    type Data = E::Data;
+
+    fn parts(self) -> (u32, u32, E::Data) {
+        (*self).parts()
+    }
+}
+
 impl<T: EdgeData> Edges<T> {
     /// Makes a square graph, whose edges go from a vertex to a vertex, of `n` vertices.
     ///
@@ -51,6 +64,52 @@ impl<T: EdgeData> Edges<T> {
     /// ```
     pub fn square<E: AsEdge<Data = T>>(n: usize, edges: impl IntoIterator<Item = E>) -> Result<Self, Error> {
         Self::collect(n, n, true, edges)
+    }
+
+    /// Makes a square graph of `n` vertices in which each edge goes both ways; one from a vertex to itself is there once. See
+    /// [`square`](Self::square).
+    ///
+    /// # Errors
+    /// An end that is not below `n`.
+    ///
+    /// # Examples
+    /// ```
+    /// use megagrid_datasets::Edges;
+    /// use megagrid_partition::EdgeSource;
+    /// let friends = Edges::undirected(3, [(0, 2), (1, 1)])?;
+    /// assert_eq!(friends.num_edges(), 3);
+    /// # Ok::<(), megagrid_datasets::Error>(())
+    /// ```
+    pub fn undirected<E: AsEdge<Data = T>>(n: usize, edges: impl IntoIterator<Item = E>) -> Result<Self, Error> {
+        let both = |(left, right, data)| {
+            let back = (left != right).then_some((right, left, data));
+            std::iter::once((left, right, data)).chain(back)
+        };
+        Self::square(n, edges.into_iter().map(E::parts).flat_map(both))
+    }
+
+    /// Calls `visit` with the left end, the right end and the data of all edges, by ascending right ends.
+    ///
+    /// # Errors
+    /// Edges that cannot be read.
+    ///
+    /// # Examples
+    /// ```
+    /// use megagrid_datasets::Edges;
+    /// let mut sums = [0.0; 2];
+    /// let ratings = Edges::bipartite(2, 2, [(0, 1, 4.0_f64), (1, 0, 5.0), (0, 0, 3.0)])?;
+    /// ratings.for_each(|user, _, rating| sums[user as usize] += rating)?;
+    /// assert_eq!(sums, [7.0, 5.0]);
+    /// # Ok::<(), megagrid_datasets::Error>(())
+    /// ```
+    pub fn for_each(&self, mut visit: impl FnMut(u32, u32, T)) -> Result<(), Error> {
+        for right in 0..self.num_vertices(Side::Right) {
+            let of_one = &mut |lefts: &[u32], data: &[T]| {
+                lefts.iter().zip(data).for_each(|(&left, &data)| visit(left, right as u32, data));
+            };
+            self.visit_rows(Side::Right, right..right + 1, of_one).map_err(Error::Edges)?;
+        }
+        Ok(())
     }
 
     /// Makes a bipartite graph of `left` and `right` vertices: users and items, say. See [`square`](Self::square).
@@ -122,15 +181,9 @@ impl<T: EdgeData> Edges<T> {
         ids.for_each(|id| {
             graph.add_node(id);
         });
-        for right in 0..num_right {
-            let end = NodeIndex::new(first_right + right);
-            let add = &mut |lefts: &[u32], data: &[T]| {
-                lefts.iter().zip(data).for_each(|(&left, &data)| {
-                    graph.add_edge(NodeIndex::new(left as usize), end, data);
-                });
-            };
-            self.visit_rows(Side::Right, right..right + 1, add).map_err(Error::Edges)?;
-        }
+        self.for_each(|left, right, data| {
+            graph.add_edge(NodeIndex::new(left as usize), NodeIndex::new(first_right + right as usize), data);
+        })?;
         Ok(graph)
     }
 }

@@ -64,7 +64,7 @@ pub enum Error {
     #[error("{}: cannot tell its format from its name and first lines; name it with --format", .0.display())]
     UnknownFormat(PathBuf),
     /// A file is of a format that cannot hold what was asked for.
-    #[error("{}: the format is {found}, which does not hold {wanted}; expected {expected}", path.display())]
+    #[error("{}: the format is {found}, which does not hold {wanted}; expected {expected}; --format says which, if it is another", path.display())]
     WrongFormat {
         /// The file.
         path: PathBuf,

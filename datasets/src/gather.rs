@@ -14,6 +14,8 @@ use crate::loaded::Loaded;
 use crate::names::{Names, Tokens};
 use crate::numbering::{Numbering, Numberings};
 use crate::ranks::Distinct;
+use crate::records::{Record, WordCount};
+use crate::warned::is_first;
 use crate::{Dataset, Error, Readers};
 
 /// Tokens that are looked up at a time: enough that bringing a shard of names into the cache costs little for each.
@@ -173,6 +175,17 @@ impl<T: EdgeData> Gathered<T> {
                         Some(readers) => names.agree(readers, path)?,
                         None => names.number(),
                     };
+                    // Words of documents are words.
+                    if (numbered.is_empty() || records != WordCount::NAMES)
+                        && readers.is_none_or(|readers| readers.process() == 0)
+                        && let Some(missing) = names.missing()
+                        && is_first(path, "missing")
+                    {
+                        tracing::warn!(
+                            "{}: \"{missing}\" is an id like any other; if it stands for one that is not there, leave out its lines",
+                            path.display()
+                        );
+                    }
                     (Numbering::Names(names), None)
                 }
             });

@@ -215,8 +215,8 @@ impl<'t> First<'t> {
     }
 
     /// Tells whether the first record is a header. Where records have numbers, it has nothing numeric in their columns, nor where
-    /// the number is without a header; otherwise its ends are no numbers, and those of all others that are looked at are integers, or one
-    /// of three columns or more has numbers below it: else, where ids are names, it is an edge.
+    /// the number is without a header; otherwise its ends have names that are known, or are no numbers, and those of all others that are
+    /// looked at are integers, or one of three columns or more has numbers below it: else, where ids are names, it is an edge.
     fn is_header<R: Record>(&self, ([left, right], number_at): Places) -> bool {
         let has = |at: usize, columns: &[usize], is: fn(&[u8]) -> bool| {
             let fields = self.fields(at);
@@ -228,14 +228,8 @@ impl<'t> First<'t> {
                 has(0, &columns, |field| !looks_numeric(field))
                     && has(0, &[number], |field| R::of_text(field).is_none() && !is_missing(field))
             }
-            // All that a file has, as one without records, of several that one program wrote.
-            None if self.records.len() == 1
-                && known::<R>(&self.names()).is_some_and(|(ends, _)| ends == [left, right]) =>
-            {
-                true
-            }
-            // Users and items that are called so are no ids.
-            None if !R::SQUARE && known::<R>(&self.names()).is_some_and(|(ends, _)| ends == [left, right]) => true,
+            // Ends that are called so are no ids.
+            None if known::<R>(&self.names()).is_some_and(|(ends, _)| ends == [left, right]) => true,
             None => {
                 let is_edge = |at| has(at, &[left, right], |end| integer(end).is_some());
                 let rest = 1..self.records.len();

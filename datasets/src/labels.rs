@@ -54,7 +54,7 @@ impl Label {
     fn is(&self, text: &str) -> bool {
         match self {
             Self::Number(number) => text.parse() == Ok(*number),
-            Self::Word(word) => word == text,
+            Self::Word(word) => word == text || truth(word.as_bytes()) == Some(text),
         }
     }
 }
@@ -167,7 +167,7 @@ impl Labels {
             _ => false,
         };
         let place = |name: &str| {
-            let at = classes.iter().position(|class| class == name);
+            let at = classes.iter().position(|class| Self::is_same(class, name));
             at.or_else(|| is_other_name(name).then_some(0)).map(|at| at as u32)
         };
         let used = self.classes.iter().zip(&counts);
@@ -182,6 +182,13 @@ impl Labels {
         const LARGEST: f64 = 9_007_199_254_740_992.0;
         // 0 has no sign.
         name.parse::<f64>().ok().filter(|number| number.abs() < LARGEST).map(|number| number + 0.0)
+    }
+
+    /// Tells whether two names are of one class: truth may be written as `True`, `TRUE` or `true`.
+    #[must_use]
+    pub fn is_same(one: &str, other: &str) -> bool {
+        let [truth_of_one, truth_of_other] = [one, other].map(|name| truth(name.as_bytes()));
+        one == other || truth_of_one.is_some() && truth_of_one == truth_of_other
     }
 
     /// Gives classes the names that are in a text: "+1", "1" and "1.0" are one.
@@ -236,6 +243,7 @@ const OTHER: &[u8] = b"-1";
 
 /// Adds a label to a column of them; where there are `positive` ones, the place of it among these, or -1.
 pub(crate) fn push(column: &mut Column, label: &[u8], positive: &[Label]) -> Result<(), Malformed> {
+    let label = truth(label).map_or(label, str::as_bytes);
     let sign = if positive.is_empty() { None } else { Some(sign(label, positive)?) };
     let label = sign.as_deref().unwrap_or(label);
     let before = column.names.len();
@@ -270,6 +278,11 @@ fn checked(label: &[u8]) -> Result<&str, Malformed> {
     let text = std::str::from_utf8(label).ok().filter(|text| !text.is_empty() && !text.contains(':'));
     let is_class = |text: &&str| text.parse().ok().is_none_or(f64::is_finite);
     text.filter(is_class).ok_or_else(|| Malformed::new("label", label, "a number or the name of a class"))
+}
+
+/// Returns what is called true or false, as JSON writes it: pandas writes True, R TRUE.
+fn truth(label: &[u8]) -> Option<&'static str> {
+    ["true", "false"].into_iter().find(|truth| label.eq_ignore_ascii_case(truth.as_bytes()))
 }
 
 fn too_many() -> String {
@@ -360,6 +373,21 @@ mod tests {
         let refused = (0..2000).find(|number| push(&mut column, format!("{number}.5").as_bytes(), &[]).is_err());
         assert_eq!(refused, Some(Labels::MOST_CLASSES));
         assert!(Labels::of_numbers(&(0..2000).map(|number| number as f32).collect::<Vec<_>>()).is_err());
+    }
+
+    #[test]
+    fn truth_is_written_in_several_ways() {
+        let labels = read(&["True", "false", "TRUE", "true", "no"]);
+        assert_eq!((labels.classes.join(" "), labels.of), ("false no true".to_owned(), vec![2, 0, 2, 2, 1]));
+        let positive = ["True".parse::<Label>().unwrap()];
+        let mut column = Column::default();
+        for label in ["TRUE", "false", "true"] {
+            push(&mut column, label.as_bytes(), &positive).unwrap();
+        }
+        assert_eq!(Labels::of_column(column, &Input::from_bytes(b""), &positive).unwrap().of, [1, 0, 1]);
+        // Those of a model that called them otherwise.
+        let known = ["False", "True"].map(str::to_owned);
+        assert_eq!(read(&["True", "false"]).among(&known).unwrap(), [1, 0]);
     }
 
     #[test]

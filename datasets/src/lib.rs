@@ -33,6 +33,7 @@ mod libsvm;
 mod loaded;
 mod map;
 mod matrix_market;
+mod missing;
 mod name_table;
 mod names;
 mod numbering;
@@ -87,6 +88,7 @@ pub use read::{
 pub use readers::Readers;
 pub use repeated::add_up;
 pub use roles::{Role, Roles};
+pub use sample_table::SampleColumns;
 pub use share::Share;
 pub use split::{Draw, split, split_by_user, split_users};
 pub use summary::Summary;

@@ -9,7 +9,9 @@ use std::path::Path;
 
 use megagrid_partition::parallel;
 
+use crate::column::no_id;
 use crate::dictionary::dictionary;
+use crate::missing::MISSING;
 use crate::name_table::{NameTable, hash};
 use crate::readers::misfit;
 use crate::text::Malformed;
@@ -34,7 +36,7 @@ impl Tokens {
     #[inline]
     pub(crate) fn push(&mut self, field: &'static str, token: &[u8]) -> Result<(), Malformed> {
         if token.is_empty() || !(token.is_ascii() || std::str::from_utf8(token).is_ok()) {
-            return Err(Malformed::new(field, token, "an id in UTF-8"));
+            return Err(no_id(field, token));
         }
         if self.streams.is_empty() {
             self.streams.resize_with(NUM_SHARDS, || Vec::with_capacity(STREAM_BYTES));
@@ -214,6 +216,13 @@ impl Numbered {
         self.all.as_ref().map_or(self.ids.len(), NameTable::len)
     }
 
+    /// Returns a name that stands for an id that is not there.
+    pub(crate) fn missing(&self) -> Option<&'static str> {
+        let shard = |name: &[u8]| &self.names.shards[(hash(name) >> (u32::BITS - SHARD_BITS)) as usize];
+        let is_there = |name: &[u8]| self.all.as_ref().unwrap_or_else(|| shard(name)).find(name).is_some();
+        MISSING.into_iter().find(|name| is_there(name.as_bytes()))
+    }
+
     pub(crate) fn into_dictionary(self, path: &Path) -> Result<Dictionary, Error> {
         if let Some(all) = self.all {
             let (text, offsets) = all.into_arena();
@@ -240,6 +249,19 @@ mod tests {
     fn tokens(num: u64) -> Vec<String> {
         let mixed = |at: u64| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) % (1 + at / 2);
         (0..num).map(|at| if at % 7 == 0 { format!("zoë {}", mixed(at)) } else { mixed(at).to_string() }).collect()
+    }
+
+    #[test]
+    fn a_name_may_stand_for_none() {
+        let numbered = |tokens: &[&str]| {
+            let mut pushed = Tokens::default();
+            tokens.iter().for_each(|token| pushed.push("vertex", token.as_bytes()).unwrap());
+            let mut names = Names::default();
+            names.resolve(&[pushed], Path::new("")).unwrap();
+            names.number()
+        };
+        assert_eq!(numbered(&["ann", "NULL", "bob"]).missing(), Some("NULL"));
+        assert_eq!(numbered(&["ann", "Nan", "nullius"]).missing(), None);
     }
 
     #[test]

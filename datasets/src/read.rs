@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::records::{Link, OF_RATINGS, Pair, Rating, RatingTime, Record, WeightedLink, WordCount};
+use crate::repeated::add_up_counts;
 use crate::sample_table::{self, Labelled};
 use crate::text::{Input, is_pipe};
 use crate::warned::is_first;
@@ -20,8 +21,7 @@ const ROOM: usize = 16 << 20;
 
 /// Reads a directed graph: a file or a directory of part files, its format told by name and content where none is
 /// stated ([`Layout`] says what can be). Of Matrix Market and of edge lists with further columns only the two ends are taken; a warning in the log says
-/// so where there are weights, and where it is doubtful whether the first line of an edge list is a header. Where the layout is
-/// undirected, each line is an edge both ways; a symmetric matrix holds both already.
+/// so where there are weights. Where the layout is undirected, each line is an edge both ways; a symmetric matrix holds both already.
 ///
 /// # Errors
 /// Where the input cannot be read, holds no edge, or a line does not follow the format.
@@ -104,11 +104,6 @@ fn warn(input: &Input<'_>, format: Format) {
         tracing::warn!(
             "{path}: has {weights}, which are not read: edges of a graph have no weights here; `pagerank --weights` reads them"
         );
-    }
-    if format == Format::Edges
-        && let Some(line) = edge_list::doubtful_header(input)
-    {
-        tracing::warn!("{path}: the first line, {line:?}, is read as an edge; if it is a header, put # before it");
     }
 }
 
@@ -430,7 +425,10 @@ fn or_texts(error: Error, roles: &Roles) -> Error {
 }
 
 fn counted(loaded: Loaded<u32>) -> Result<Corpus, Error> {
-    loaded.into_dataset().map(Corpus::new)
+    let mut data = loaded.into_dataset()?;
+    // A word of a document in several lines is one.
+    add_up_counts(&mut data.edges);
+    Ok(Corpus::new(data))
 }
 
 fn wrong(input: &Input<'_>, found: Format, wanted: &'static str, expected: &'static str) -> Error {

@@ -4,7 +4,7 @@ use megagrid_partition::EdgeList;
 
 /// Adds up edges with the same ends. Where no two have the same, all stay as they are.
 ///
-/// One pass where the edges are in the order of either end; otherwise they are sorted.
+/// One pass where the edges are in the order of either end; otherwise they are put in that of left ends.
 ///
 /// # Examples
 /// ```
@@ -16,60 +16,101 @@ use megagrid_partition::EdgeList;
 /// assert_eq!((edges.right, edges.data), (vec![2, 7], vec![3.0, 1.5]));
 /// ```
 pub fn add_up(edges: &mut EdgeList<f32>) {
-    let EdgeList { left, right, data, .. } = edges;
+    add_up_by(edges, |same| same.iter().map(|&(_, value)| f64::from(value)).sum::<f64>() as f32);
+}
+
+/// As [`add_up`], of counts, which are the largest that there is beyond it.
+pub(crate) fn add_up_counts(edges: &mut EdgeList<u32>) {
+    add_up_by(edges, |same| same.iter().fold(0, |sum: u32, &(_, count)| sum.saturating_add(count)));
+}
+
+fn add_up_by<T: Copy>(edges: &mut EdgeList<T>, sum: impl Fn(&[(u32, T)]) -> T) {
+    let EdgeList { left, right, data, num_left, num_right, .. } = edges;
     if !left.is_sorted() && right.is_sorted() {
-        return add_up_runs(right, left, data);
+        return add_up_runs((right, left, data), &mut Seen::of(*num_left), sum);
     }
+    let seen = &mut Seen::of(*num_right);
     if !left.is_sorted() {
-        let mut order: Vec<usize> = (0..left.len()).collect();
-        order.sort_by_key(|&at| (left[at], right[at]));
-        if order.is_sorted_by(|&one, &next| (left[one], right[one]) < (left[next], right[next])) {
+        let order = grouped(left, *num_left);
+        let mut groups = order.chunk_by(|&one, &next| left[one] == left[next]);
+        if groups.all(|group| seen.are_different(group.iter().map(|&at| right[at]))) {
             return;
         }
         *left = order.iter().map(|&at| left[at]).collect();
         *right = order.iter().map(|&at| right[at]).collect();
         *data = order.iter().map(|&at| data[at]).collect();
     }
-    add_up_runs(left, right, data);
+    add_up_runs((left, right, data), seen, sum);
+}
+
+/// Returns the places of edges by their ends, of which there are `num`.
+fn grouped(ends: &[u32], num: usize) -> Vec<usize> {
+    let mut next = vec![0; num + 1];
+    ends.iter().for_each(|&end| next[end as usize + 1] += 1);
+    for end in 0..num {
+        next[end + 1] += next[end];
+    }
+    let mut order = vec![0; ends.len()];
+    for (at, &end) in ends.iter().enumerate() {
+        order[next[end as usize]] = at;
+        next[end as usize] += 1;
+    }
+    order
+}
+
+/// For each vertex, the last group in which it was seen.
+struct Seen {
+    last: Vec<u32>,
+    num: usize,
+    group: u32,
+}
+
+impl Seen {
+    /// Begins with none of so many vertices.
+    fn of(num: usize) -> Self {
+        Self { last: Vec::new(), num, group: 0 }
+    }
+
+    /// Tells whether a group has no vertex twice.
+    fn are_different(&mut self, mut group: impl Iterator<Item = u32>) -> bool {
+        self.last.resize(self.num, 0);
+        self.group += 1;
+        group.all(|vertex| std::mem::replace(&mut self.last[vertex as usize], self.group) != self.group)
+    }
 }
 
 /// Adds up edges in the order of one of their ends; those of a vertex that has some twice are put in the order of the others.
-fn add_up_runs(ends: &mut Vec<u32>, others: &mut Vec<u32>, data: &mut Vec<f32>) {
+fn add_up_runs<T: Copy>(
+    (ends, others, data): (&mut Vec<u32>, &mut Vec<u32>, &mut Vec<T>),
+    seen: &mut Seen,
+    sum: impl Fn(&[(u32, T)]) -> T,
+) {
     let (mut begin, mut kept, mut sorted) = (0, 0, Vec::new());
     while begin < ends.len() {
         let vertex = ends[begin];
         let run = begin..begin + ends[begin..].iter().take_while(|&&end| end == vertex).count();
         begin = run.end;
-        let from = kept;
-        if has_repeated(&others[run.clone()], &data[run.clone()], &mut sorted) {
-            for same in sorted.chunk_by(|one, next| one.0 == next.0) {
-                let sum: f64 = same.iter().map(|&(_, value)| f64::from(value)).sum();
-                (others[kept], data[kept]) = (same[0].0, sum as f32);
-                kept += 1;
-            }
-        } else {
+        let (from, of_run) = (kept, &others[run.clone()]);
+        if of_run.is_sorted_by(|one, next| one < next) || seen.are_different(of_run.iter().copied()) {
             if kept < run.start {
                 others.copy_within(run.clone(), kept);
                 data.copy_within(run.clone(), kept);
             }
             kept += run.len();
+        } else {
+            sorted.clear();
+            sorted.extend(of_run.iter().copied().zip(data[run].iter().copied()));
+            sorted.sort_by_key(|&(other, _)| other);
+            for same in sorted.chunk_by(|one, next| one.0 == next.0) {
+                (others[kept], data[kept]) = (same[0].0, sum(same));
+                kept += 1;
+            }
         }
         ends[from..kept].fill(vertex);
     }
     ends.truncate(kept);
     others.truncate(kept);
     data.truncate(kept);
-}
-
-/// Whether a vertex has several edges to another. If so, `sorted` has them all in order.
-fn has_repeated(others: &[u32], data: &[f32], sorted: &mut Vec<(u32, f32)>) -> bool {
-    if others.is_sorted_by(|one, next| one < next) {
-        return false;
-    }
-    sorted.clear();
-    sorted.extend(others.iter().copied().zip(data.iter().copied()));
-    sorted.sort_by_key(|&(other, _)| other);
-    !sorted.is_sorted_by(|one, next| one.0 < next.0)
 }
 
 #[cfg(test)]
@@ -79,6 +120,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn counts_are_added_up() {
+        let mut edges = EdgeList { num_left: 2, num_right: 3, ..EdgeList::default() };
+        [(0, 2, 1), (1, 1, u32::MAX), (0, 2, 4), (1, 1, 3), (1, 0, 2)]
+            .into_iter()
+            .for_each(|(left, right, count)| edges.push(left, right, count));
+        add_up_counts(&mut edges);
+        assert_eq!((edges.left, edges.right, edges.data), (vec![0, 1, 1], vec![2, 0, 1], vec![5, 2, u32::MAX]));
+    }
 
     proptest! {
         #[test]

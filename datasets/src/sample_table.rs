@@ -6,6 +6,7 @@
 //! value, true is 1, and any other text a category, which is a feature `column=text` of value 1. What is missing is 0.
 
 mod cell;
+mod columns;
 mod mixed;
 mod parquet;
 mod shape;
@@ -13,18 +14,23 @@ mod shape;
 use std::borrow::Cow;
 use std::path::Path;
 
-use self::cell::{Cell, text_of};
+use self::cell::{Cell, of_key, text_of};
+pub use self::columns::SampleColumns;
 pub(crate) use self::shape::Labelled;
-use self::shape::{First, Reader, Shape, Use, is_bare};
+use self::shape::{Reader, Shape, Use, is_bare};
 use crate::column::{Column, intern};
 use crate::json_lines::{entries, not_json};
 use crate::labels::{self, KNOWN, Labels};
+use crate::missing::is_missing;
 use crate::roles::listed;
 use crate::rows::{self, Holds, Numbered, Rows, RowsOf};
 use crate::text::{Input, Lines, Malformed, Text, number};
 use crate::texts::names::unnamed;
 use crate::warned::is_first;
-use crate::{Dataset, Error, Format, Layout, Role, Samples, Tokenizer};
+use crate::{Dataset, Error, Format, Role, Samples, Tokenizer};
+
+/// What may stand for a label that is not there, and is the name of a class as often.
+const MAY_BE_CLASSES: [&[u8]; 2] = [b"None", b"N/A"];
 
 /// Reads samples of a table; `tokenizer` finds words.
 pub(crate) fn read(
@@ -35,14 +41,29 @@ pub(crate) fn read(
 ) -> Result<Samples, Error> {
     let Numbered { data, labels, weights } = rows_of(input, format, labelled, tokenizer)?;
     let is_told = input.readers().is_none_or(|readers| readers.process() == 0);
+    if is_told && format == Format::Table && is_bare(input.roles()) && is_first(input.path(), "bare") {
+        warn_of_header(input, labelled, tokenizer);
+    }
     if is_told && !input.roles().has(Role::Text) && is_first(input.path(), "mixed") {
-        mixed::warn(input.path(), &data);
+        mixed::warn(input, &data);
     }
     let labels = match labelled {
         Labelled::As(positive) => Labels::of_column(labels, input, positive)?,
         Labelled::No | Labelled::Documents => Labels::default(),
     };
     Ok(Samples { data, labels, weights })
+}
+
+/// Warns of a first line that is read as a sample, and reads like a header. What cannot be looked at again is not.
+fn warn_of_header(input: &Input<'_>, labelled: Labelled<'_>, tokenizer: Tokenizer) {
+    let reader = Reader { roles: input.roles(), is_json: false, labelled, tokenizer };
+    let first = input.head().ok().and_then(|mut text| reader.doubtful_first(&mut text));
+    if let Some(first) = first {
+        tracing::warn!(
+            "{}: the first line, \"{first}\", is read as a sample; if it names the columns, name these by it, not by numbers",
+            input.path().display(),
+        );
+    }
 }
 
 /// Reads documents whose words `tokenizer` finds in a column of texts, and their names, if a column has some.
@@ -68,19 +89,6 @@ fn rows_of(
     // Quotes may go over line ends, which a part of a file cannot know.
     let input = &input.in_whole_files()?;
     rows::read_as(input, holds, |text: &mut Text<'_>| reader.begin(text), reader)
-}
-
-impl Layout {
-    /// Returns the number of columns of a table of samples without a header; `None` of anything else.
-    ///
-    /// # Errors
-    /// A file that cannot be read.
-    pub fn num_columns(&self, path: &Path) -> Result<Option<usize>, Error> {
-        if self.format != Some(Format::Table) || !is_bare(&self.roles) {
-            return Ok(None);
-        }
-        Ok(Some(First::of(&mut Input::open(path)?.head()?).fields.len()))
-    }
 }
 
 impl Reader<'_> {
@@ -140,6 +148,16 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Refuses what stands for a label that is not there, which would be a class.
+    fn check_label(self, label: Option<&[u8]>) -> Result<(), Malformed> {
+        match (self.labelled, label) {
+            (Labelled::As(_), Some(label)) if is_missing(label) && !MAY_BE_CLASSES.contains(&label) => {
+                Err(Malformed::new("label", label, "a label; leave out samples that have none"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Adds the sample of a delimited record.
     fn record<'f>(
         self,
@@ -188,6 +206,7 @@ impl Reader<'_> {
         if self.are_documents() && shape.text.is_some_and(|at| at >= found) {
             return Err(Malformed::new("document", record, "a record with a text"));
         }
+        self.check_label(label.as_deref())?;
         self.end(chunk, [label.as_deref(), weight.as_deref()], record)
     }
 
@@ -203,8 +222,8 @@ impl Reader<'_> {
                     self.words(rows, &text_of(value)?)?;
                     has_text = true;
                 }
-                Use::Feature => Cell::of_value(value)?.add_to(rows, &key, &mut None)?,
-                Use::Category => Cell::of_any_value(value)?.add_to(rows, &key, &mut None)?,
+                Use::Feature => Cell::of_value(value).map_err(of_key(&key))?.add_to(rows, &key, &mut None)?,
+                Use::Category => Cell::of_any_value(value).map_err(of_key(&key))?.add_to(rows, &key, &mut None)?,
                 Use::Nothing => {}
             }
         }

@@ -168,7 +168,8 @@ pub enum Error {
     /// An Exchange or a Gather that changes vertices of a square graph in place, or adds to both ends, which could be one row.
     #[error(
         "{0} would change vertices of a square graph in place, as a gather does too, or add to both ends of an edge, which may be one \
-         vertex; read one end and add to the other, and change vertices in an apply"
+         vertex; read one end and add to the other, and change vertices in an apply; of an undirected graph `Edges::undirected` has each \
+         edge both ways"
     )]
     SquareUpdate(String),
     /// Both sides index the same vertices, but the graph does not say so, or the other way round.
@@ -191,6 +192,9 @@ pub enum Error {
         /// What it may be.
         expected: &'static str,
     },
+    /// What looked at a run between iterations failed, and ended it.
+    #[error(transparent)]
+    Stopped(Box<dyn std::error::Error + Send + Sync>),
     /// The edges could not be read.
     #[error("reading edges: {0}")]
     Edges(#[from] std::io::Error),

@@ -73,6 +73,16 @@ pub enum Error {
     Training(#[from] megagrid_training::Error),
 }
 
+/// Lets what looks at a run between iterations fail with an error of any crate.
+impl From<Error> for megagrid_engine::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Engine(error) => error,
+            other => Self::Stopped(Box::new(other)),
+        }
+    }
+}
+
 /// The README's code, compiled and run as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

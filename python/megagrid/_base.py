@@ -304,6 +304,9 @@ class Estimator(BaseEstimator):
     def _take(self, found):
         """Keep a run's record, and its model."""
         self.report_ = Report.read(found["record"])
+        # What follows from the data is not what was asked for.
+        asked = {name: getattr(self, name) for name in self._OPTIONS}
+        self._asked_for = {name: value for name, value in asked.items() if value is None or isinstance(value, str)}
         self._checksum = found["checksum"]
         self.n_iter_ = self.report_["result"]["iterations"]
         self._keep(found)
@@ -395,7 +398,8 @@ class Estimator(BaseEstimator):
         """Return the record, with what a model's directory has to tell the package."""
         # Of a fit that was given none it has what the algorithm does then.
         patience = None if self.patience is None else int(self.patience)
-        record = {**self.report_, "config": {**self.report_["config"], **more, "patience": patience}}
+        given = self.__dict__.get("_asked_for", {})
+        record = {**self.report_, "config": {**self.report_["config"], **more, "patience": patience, "asked_for": given}}
         return json.dumps(record)
 
     @classmethod
@@ -409,10 +413,13 @@ class Estimator(BaseEstimator):
             if key in config:
                 value = config[key]
                 params[name] = value[0] if isinstance(value, list) and len(value) == 1 else value
+        asked_for = config.get("asked_for") or {}
+        params.update((name, value) for name, value in asked_for.items() if name in cls._OPTIONS)
         # 1 is what a run without a seed has.
         if config.get("seed", 1) != 1:
             params["random_state"] = config["seed"]
         estimator = cls(**params)
+        estimator._asked_for = asked_for
         estimator.report_ = Report(
             command=manifest["kind"],
             config=config,

@@ -143,7 +143,7 @@ class MatrixFactorization(Factors):
         return self._factorize(self._taken(X), y, reading, callback)
 
     def _trained(self):
-        return bool(self.biases), (float(self.report_["config"]["lambda"]), None)
+        return bool(self.report_["config"]["biases"]), (float(self.report_["config"]["lambda"]), None)
 
     def score(self, X, y=None):
         """Return minus the root of the mean squared error of ratings.
@@ -168,7 +168,7 @@ class MatrixFactorization(Factors):
             ratings = _input.column(ratings, "ratings", len(users))
             foreseen = self.predict_pairs(users, items)
         else:
-            is_placed = self._column_ids is not None
+            is_placed = self._column_ids is not None and not _input.is_frame(X)
             entries = Entries(X, self._matrix(X, repeats=True) if is_placed else _input.Matrix(X, self, repeats=True))
             if is_placed and entries.matrix.shape[0] > len(self.user_ids_):
                 raise ValueError(f"X has {entries.matrix.shape[0]} users, and the model knows {len(self.user_ids_)}")

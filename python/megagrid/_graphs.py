@@ -92,14 +92,11 @@ def pagerank(
         sets = [graph.restart(one) for one in personalization]
     else:
         restart = graph.restart(personalization)
-    found = _run(
-        lambda watched: _megagrid.pagerank(graph.parts, restart, sets, given, watched),
-        options,
-        callback,
-        verbose,
-        max_iter,
-        tol,
-    )
+
+    def begin(watched):
+        return _megagrid.pagerank(graph.parts, restart, sets, given, watched)
+
+    found = _run(begin, options, callback, verbose, max_iter)
     names, scores = found["ranks"]
     if sets is None:
         return graph.scores((names, scores))
@@ -133,19 +130,20 @@ def hits(graph, *, max_iter=100, tol=1e-6, n_jobs=None, verbose=0, callback=None
     options = {"max_iter": "iterations", "tol": "tolerance"}
     graph = _Graph(graph)
     given = words(options, {"max_iter": max_iter, "tol": tol}) + how(n_jobs, None)
-    found = _run(lambda watched: _megagrid.hits(graph.parts, given, watched), options, callback, verbose, max_iter, tol)
+    found = _run(lambda watched: _megagrid.hits(graph.parts, given, watched), options, callback, verbose, max_iter)
     return graph.scores(found["hubs"]), graph.scores(found["authorities"])
 
 
-def _run(begin, options, callback, verbose, most, tol):
+def _run(begin, options, callback, verbose, most):
     try:
         found = train(begin, options, callback, verbose, most)
     except Interrupted as interrupted:
         raise interrupted.cause from None
-    result = json.loads(found["record"])["result"]
+    record = json.loads(found["record"])
+    result, tol = record["result"], record["config"]["tolerance"]
     residual = result["metrics"].get("residual")
     if result["ended_by"] == "iterations" and residual is not None and residual > tol > 0:
-        text = f"the residual is {residual:.3g}, above tol={tol}, after {most} iterations; try a larger max_iter"
+        text = f"the residual is {residual:.3g}, above tol={tol}, after {result['iterations']} iterations; try a larger max_iter"
         warnings.warn(text, ConvergenceWarning, stacklevel=3)
     return found
 

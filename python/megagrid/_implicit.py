@@ -4,7 +4,7 @@ import numpy as np
 
 from . import _input, _megagrid
 from ._base import whole
-from ._pairs import of_frame
+from ._pairs import check_no_target, of_frame
 from ._recommender import Factors
 
 
@@ -155,6 +155,13 @@ class ImplicitALS(Factors):
         X, times = of_frame(X, 4), None
         if isinstance(X, tuple) and len(X) == 4:
             X, times = X[:3], _input.times(X[3], len(X[2]))
+        check_no_target(X, y)
+        if isinstance(X, tuple) and len(X) == 3 and self.ratings_above is None:
+            values = _input.column(X[2], "ratings")
+            if values.size and values.min() < 0:
+                at = int(values.argmin())
+                user, item = (str(np.asarray(ids, dtype=object)[at]) for ids in X[:2])
+                raise ValueError(f'feedback of user "{user}" on item "{item}" is {values[at]:g}, expected 0 or above, or ratings with ratings_above=X')
         begin = self._begin
         return self._factorize(_with_values(X), y, reading, callback, lambda parts, words, watched: begin(parts, times, words, watched))
 

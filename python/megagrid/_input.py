@@ -232,6 +232,10 @@ def _of_frame(X):
         # Polars would make numbers of them.
         if kind.is_temporal():
             raise TypeError(f"column {name!r} of X holds {kind}, expected numbers")
+    for name, kind in zip(X.columns, getattr(X, "dtypes", ())):
+        # Pandas would, beside a column of an extension type; those of pyarrow have kinds as NumPy's.
+        if getattr(kind, "kind", "") in ("M", "m"):
+            raise TypeError(f"column {name!r} of X holds {kind}, expected numbers")
     if any(hasattr(kind, "na_value") for kind in getattr(X, "dtypes", ())):
         return X.to_numpy(dtype=np.float64, na_value=np.nan)
     return X.to_numpy()
@@ -260,7 +264,12 @@ def _numbers_or_dates(values):
     """Read texts and objects: all numbers, or all dates."""
     for kind in (np.float64, "datetime64[us]"):
         try:
-            return values.astype(kind)
+            with warnings.catch_warnings():
+                # Dates with a zone are taken as they are in UTC.
+                warnings.filterwarnings("ignore", "no explicit representation of timezones")
+                if kind != np.float64:
+                    values = np.array([np.datetime64("NaT") if is_missing(one) else one for one in values], dtype=object)
+                return values.astype(kind)
         except (ValueError, TypeError, OverflowError):
             pass
     raise ValueError("times are neither numbers nor dates; expected dates as 2026-11-25 or 2026-11-25T08:30:00")
@@ -268,6 +277,8 @@ def _numbers_or_dates(values):
 
 def times(values, length):
     """Return a column of times as numbers: dates as seconds since 1970."""
+    if getattr(getattr(values, "dtype", None), "tz", None) is not None:
+        values = getattr(values, "dt", values).tz_convert(None)
     values = np.asarray(values)
     if values.dtype.kind in "OSU":
         values = _numbers_or_dates(values)

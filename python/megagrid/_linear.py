@@ -160,6 +160,10 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         labels = np.ascontiguousarray(which, dtype=np.uint32), len(self.classes_)
         weights = _input.sample_weights(sample_weight, matrix.shape[0])
         weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.float32)
+        if weights is not None and weights.any():
+            sums = np.bincount(which, weights, len(self.classes_))
+            if (sums == 0).any():
+                raise ValueError(f"all samples of class {self.classes_[sums.argmin()]} weigh 0; leave the class out, or weigh some of them")
         self._fit(lambda watched: _megagrid.regression(matrix.parts, labels, weights, words, watched), callback)
         # Only by now it is known that no index of a sparse matrix is damaged.
         self._warn_of_coarse(matrix)
@@ -186,8 +190,10 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         if not isinstance(weights, Mapping):
             raise TypeError(f"class_weight is {weights!r}; expected 'balanced', a dict or None")
         unknown = set() if classes is None else set(weights) - set(classes)
-        if unknown:
+        # A part of the samples may lack a class; where others have no weight, a name is wrong.
+        if unknown and not set(classes) <= set(weights):
             raise ValueError(f"class_weight names {unknown}, which are no classes of y")
+        weights = {one: weight for one, weight in weights.items() if one not in unknown}
         names = {one: one if classes is None else classes.index(one) for one in weights}
         for one, weight in weights.items():
             if not (isinstance(weight, numbers.Real) and 0 < weight <= np.finfo(np.float32).max):
@@ -210,8 +216,9 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
             self._know(self.coef_.shape[1], [str(name) for name in found["names"]])
         # The last of a path may end otherwise than the one that is the model.
         converged = len(self.path_) > 1 and next((one["has_converged"] for one in json.loads(found["path"]) if one["l1"] == self.l1_), False)
-        if self.report_["result"]["ended_by"] == "iterations" and self.max_iter <= self.n_iter_ and self.tol > 0 and not converged:
-            text = f"not converged to tol={self.tol} within {self.max_iter} iterations; try a larger max_iter, or scale the values"
+        most, tol = (self.report_["config"][name] for name in ("iterations", "tolerance"))
+        if self.report_["result"]["ended_by"] == "iterations" and most <= self.n_iter_ and tol > 0 and not converged:
+            text = f"not converged to tol={tol} within {most} iterations; try a larger max_iter, or scale the values"
             warnings.warn(text, ConvergenceWarning, stacklevel=5)
 
     def decision_function(self, X):
@@ -228,12 +235,11 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         self._check_fitted()
         if _input.is_path(X):
             of_classes = _input.names_of_classes(self.classes_), self.coef_, self.intercept_.tolist()
-            config = {**self._config(), "normalize": bool(self.normalize)}
-            scores = _megagrid.scores_of_file(X, self._names(), *of_classes, json.dumps(config))
+            scores = _megagrid.scores_of_file(X, self._names(), *of_classes, json.dumps(self._config()))
             return scores[:, 0] if scores.shape[1] == 1 else scores
         matrix = self._matrix(X)
         scores = np.asarray(matrix.operand @ self.coef_.T)
-        if self.normalize:
+        if self.report_["config"]["normalize"]:
             # Squares of small whole numbers would not be numbers of their type.
             values = matrix.operand.astype(np.float64)
             squares = values.multiply(values) if matrix.sparse is not None else np.square(values)
@@ -269,7 +275,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return -np.logaddexp(0, np.column_stack([scores, -scores]))
-        logs = scores if self.multinomial else -np.logaddexp(0, -scores)
+        logs = scores if self.report_["config"].get("multinomial") else -np.logaddexp(0, -scores)
         return logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)
 
     def predict(self, X):

@@ -120,7 +120,14 @@ class Factors(Estimator):
         ndarray
         """
         self._check_fitted()
-        users, items = self._at(np.atleast_1d(users), "user"), self._at(np.atleast_1d(items), "item")
+        users, items = np.atleast_1d(users), np.atleast_1d(items)
+        for ids, what in ((users, "users"), (items, "items")):
+            if ids.ndim != 1:
+                raise ValueError(f"{what} have the shape {ids.shape}, expected one dimension")
+            missing = np.flatnonzero([_input.is_missing(one) for one in ids]) if ids.dtype.kind in "fO" else ()
+            if len(missing):
+                raise ValueError(f"{what} have none at place {missing[0]}; leave out what has no id")
+        users, items = self._at(users, "user"), self._at(items, "item")
         if users.shape != items.shape:
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(users), len(items)]}")
         return self._foreseen(users, items, clip)

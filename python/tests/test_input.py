@@ -1,6 +1,7 @@
 """Every kind of input gives the same model, and bad input the exception that users of scikit-learn expect."""
 
 import sys
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -719,3 +720,24 @@ def test_files_that_are_not_there_say_so(tmp_path):
     (tmp_path / "bad.csv").write_text("1,2,3\n1,x\n")
     with pytest.raises(ValueError, match="bad.csv:2"):
         MatrixFactorization().fit(tmp_path / "bad.csv")
+
+
+def test_dates_are_no_numbers_of_a_frame_whatever_stands_beside_them():
+    day = pd.date_range("2020", periods=4)
+    for other in (pd.array([1, 2, None, 4], dtype="Int64"), [1.0, 2.0, 3.0, 4.0]):
+        for dates in (day, day.tz_localize("UTC"), day - day[0]):
+            with pytest.raises(TypeError, match="column 't' of X holds"):
+                SparseLogisticRegression().fit(pd.DataFrame({"a": other, "t": dates}), [0, 1, 0, 1])
+
+
+def test_times_with_a_zone_are_those_of_utc():
+    users, items, values = np.array([0, 1, 2, 0]), np.array([0, 1, 0, 1]), np.ones(4)
+    day = pd.Series(pd.date_range("2020", periods=4, tz="Europe/Rome"))
+    plain = day.dt.tz_convert(None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = [ImplicitALS(2, half_life="1d").fit((users, items, values, times)).item_factors_ for times in (day, list(day), plain)]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    with pytest.raises(ValueError, match="times contains NaT"):
+        ImplicitALS(2, half_life="1d").fit((users, items, values, day.mask(users == 1)))

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from megagrid import MatrixFactorization, SparseLogisticRegression, TopicModel, hits, pagerank
+from megagrid import ImplicitALS, MatrixFactorization, SparseLogisticRegression, TopicModel, hits, pagerank
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -548,3 +548,59 @@ def test_models_have_their_ids_once(ratings):
     before = len(pickle.dumps(model))
     model.recommend()
     assert len(pickle.dumps(model)) == before
+
+
+def test_a_model_that_is_read_back_asks_for_what_was_asked_for(tmp_path):
+    users, items = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 2, 1])
+    more = users, items, np.array([100.0, 300, 200, 100, 500])
+    for at, model in enumerate((ImplicitALS(2, max_iter=2), MatrixFactorization(2, max_iter=2), ImplicitALS(2, max_iter=2, half_life="30d"))):
+        times = (np.arange(5),) if model.__dict__.get("half_life") else ()
+        model.fit((users, items, np.ones(5), *times)).save(tmp_path / str(at))
+        loaded = type(model).load(tmp_path / str(at))
+        assert loaded.get_params() == model.get_params()
+        loaded.save(tmp_path / f"{at}-again")
+        assert type(model).load(tmp_path / f"{at}-again").get_params() == model.get_params()
+        settings = [one.fit((*more, *times)).report_["config"] for one in (model, loaded)]
+        assert all(settings[0].get(name) == settings[1].get(name) for name in ("alpha", "unit", "step"))
+
+
+def test_what_is_set_after_a_fit_counts_in_the_next(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, 60)
+    model = SparseLogisticRegression(multinomial=True).fit(X, y)
+    chances = model.predict_proba(X)
+    model.set_params(normalize=True, multinomial=False)
+    np.testing.assert_array_equal(model.predict_proba(X), chances)
+    model.save(tmp_path / "model")
+    np.testing.assert_allclose(SparseLogisticRegression.load(tmp_path / "model").predict_proba(X), chances)
+
+
+def test_settings_that_are_none_are_those_of_the_command():
+    X, y = np.eye(4), [0, 1, 0, 1]
+    with pytest.warns(ConvergenceWarning, match="not converged to tol=1e-06 within 1 iterations"):
+        SparseLogisticRegression(tol=None, max_iter=1, l1=0.01).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="above tol=1e-06, after 1 iterations"):
+        pagerank(np.eye(3, k=1), max_iter=1, tol=None)
+
+
+def test_a_part_of_the_samples_may_lack_a_class_that_has_a_weight():
+    X, y = np.eye(4), [0, 1, 0, 1]
+    some, all_of_them = ({0: 1.0, 1: 2.0, **more} for more in ({}, {7: 3.0}))
+    fits = [SparseLogisticRegression(class_weight=weights).fit(X, y) for weights in (some, all_of_them)]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+    with pytest.raises(ValueError, match="class_weight names .7., which are no classes"):
+        SparseLogisticRegression(class_weight={0: 1.0, 7: 2.0}).fit(X, y)
+    with pytest.raises(ValueError, match="all samples of class 5 weigh 0"):
+        SparseLogisticRegression().fit(X, [3, 5, 3, 5], sample_weight=[1, 0, 1, 0])
+
+
+def test_frames_of_ratings_are_scored_by_their_labels():
+    pd = pytest.importorskip("pandas")
+    ratings = pd.DataFrame(np.arange(12.0).reshape(4, 3) % 5 + 1, index=list("abcd"), columns=list("xyz"))
+    model = MatrixFactorization(2).fit(ratings)
+    assert model.score(ratings.iloc[::-1, ::-1]) == pytest.approx(model.score(ratings))
+    assert model.score(ratings[["y"]]) < 0
+    assert model.score(pd.concat([ratings, ratings.iloc[:1].rename(index={"a": "new"})])) < 0
+    for users, what in (([None, "a"], "users have none at place 0"), ([["a"]], "users have the shape")):
+        with pytest.raises(ValueError, match=what):
+            model.predict_pairs(users, ["x"] * len(users))

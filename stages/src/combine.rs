@@ -11,6 +11,11 @@ use crate::store::{Additive, Item};
 ///
 /// Implemented for numbers, arrays and tuples of them, [`Max`] and `()`. A context's scratch stays where it is: only sums
 /// travel between processes, and scratch is best marked `#[serde(skip)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be what a worker gathers",
+    note = "write a number (u32, u64, usize, i32, i64, f32, f64), an array of them or a tuple of two or three, `Max` of one, or a \
+            struct that derives `Default`, `Serialize` and `Deserialize`, and implement `Combine` for it"
+)]
 pub trait Combine: Default + Send + Serialize + DeserializeOwned + 'static {
     /// Moves the sums of `from` into `self`, leaving them at zero in `from`.
     fn combine(&mut self, from: &mut Self);

@@ -9,7 +9,7 @@ pub enum Error {
     /// Nothing would be applied.
     #[error(
         "apply on the {0} side finds no delta: no earlier stage of its batch adds to or updates that side; \
-         put an exchange whose {0} argument is an `Add` before it, in the same batch"
+         put an exchange whose {0} argument is an `Add` before it, in the same batch; on a square graph apply to the side that was added to"
     )]
     NothingToApply(Side),
     /// A stage on all edges of a vertex in a batch that has a part of them.

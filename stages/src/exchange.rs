@@ -191,4 +191,10 @@ macro_rules! edge_stage {
             }
         }
     };
+    ($($other:tt)*) => {
+        compile_error!(
+            "expected `struct Name { fields } fn exchange(&self, left: Mode<L>, right: Mode<R>, edge: &E) in Program { .. }`: braces even \
+             where there are no fields, and `_: &()` where edges carry nothing"
+        );
+    };
 }

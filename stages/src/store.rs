@@ -66,8 +66,8 @@ pub struct Changes<I> {
 /// Packed([u32])`, with [`bytemuck::TransparentWrapper`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the data of a vertex or an edge",
-    note = "write a plain type (numbers, arrays of them, a `#[repr(C)]` struct that derives `bytemuck::Pod` and `Zeroable`), \
-            a slice `[T]` of one, or `()`"
+    note = "write a plain type (numbers, arrays of them, a `#[repr(C)]` struct that derives `bytemuck::Pod` and `bytemuck::Zeroable` \
+            with `#[bytemuck(crate = \"megagrid::bytemuck\")]`; `u8` in place of `bool`), a slice `[T]` of one, or `()`"
 )]
 pub trait Store: 'static {
     /// What an array of this store holds.

@@ -10,6 +10,10 @@ use crate::store::{Additive, Store};
 ///
 /// [`vertex!`](crate::vertex!) declares one; implement the trait by hand for [`COUNTS`](Self::COUNTS), [`RESTS`](Self::RESTS) and
 /// [`refresh`](Self::refresh).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no type of a vertex",
+    note = "write a type that `vertex!` declares, not a side of the graph"
+)]
 pub trait Vertex: 'static {
     /// What master and mirrors agree on at an Apply (TuX²'s `VertexDataSync`). Travels master -> mirrors.
     type Sync: Store + ?Sized;

@@ -14,6 +14,7 @@ mod data_commands;
 mod demo;
 #[cfg(unix)]
 mod deploy;
+mod doubts;
 mod errors;
 #[cfg(feature = "baselines")]
 mod geeps;

@@ -75,6 +75,11 @@ fn all_users_get_what_each_gets() {
             assert_eq!(all[&user], one, "{user}");
         }
         let users = place.file("users.txt", "\u{feff}u7\n\nu3\nnobody\nu7\n");
+        let strange = place.file("strange.csv", "nobody,nothing,5\n");
+        let ran = run(&["recommend", &model, "--all", "-n", "1", "--exclude", &strange]);
+        for what in ["user", "item"] {
+            assert!(ran.stderr.contains(&format!("no {what} of the ratings to leave out")), "{}", ran.stderr);
+        }
         let ran = run(&["recommend", &model, "--users", &users, "-n", "4", "--exclude", &ratings]);
         assert_eq!(by_user(&ran.stdout), HashMap::from(["u7", "u3"].map(|user| (user.to_owned(), all[user].clone()))));
         assert_eq!(ran.stderr, "megagrid: 1 of 4 users are not in the model and were left out: nobody\n");

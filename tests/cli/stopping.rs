@@ -24,7 +24,7 @@ fn tested(record: &Value, metric: &str) -> Vec<f64> {
     record["iterations"].as_array().unwrap().iter().filter_map(|one| one["metrics"][metric].as_f64()).collect()
 }
 
-/// Finds that a record says what its iterations say: the model is of the best one, five before the last.
+/// Finds that a record says what its iterations say: the model is of the best one, and five that are worse follow.
 fn is_of_the_best(record: &Value, metric: &str) {
     let (all, result) = (tested(record, metric), &record["result"]);
     let best = (0..all.len()).rev().min_by(|&a, &b| all[a].total_cmp(&all[b])).unwrap();
@@ -38,7 +38,9 @@ fn is_of_the_best(record: &Value, metric: &str) {
     assert_eq!(result["best_iteration"], evaluated[best], "{all:?}");
     assert_eq!(result["metrics"][metric], all[best], "{result}");
     assert_eq!(result["ended_by"], "patience", "{result}");
-    assert_eq!(all.len(), best + 1 + 5);
+    // Of the first ten those do not count that are nearly as good.
+    let counts = |at: &usize| *at >= 10 || all[*at] - all[best] > 0.005 * all[best].abs();
+    assert_eq!((best + 1..all.len()).filter(counts).count(), 5, "{all:?}");
     assert!(record["machine"]["best_model_bytes"].as_u64().unwrap() > 0);
 }
 

@@ -345,7 +345,7 @@ fn samples_without_features_are_predicted_and_texts_among_numbers_are_told() {
 
     let table = place.file("people.csv", "label,age\n1,40\n0,\"1,000\"\n1,50\n0,7\n");
     let ran = run(&["blockpg", &table, "--l1", "0.1"]);
-    let told = "people.csv: age: 1 of 4 values are no numbers, the first \"1,000\"; they are categories";
+    let told = "people.csv: age: 1 of 4 values are no numbers, the first \"1,000\" (write numbers as digits, with a decimal point)";
     assert!(ran.code == Some(0) && ran.stderr.matches(told).count() == 1, "{}", ran.stderr);
     let ran = run(&["blockpg", &table, "--l1", "0.1", "--columns", "label=label,category=age"]);
     assert!(ran.code == Some(0) && !ran.stderr.contains(told), "{}", ran.stderr);

@@ -49,7 +49,7 @@ fn documents_that_arrive_are_counted() {
     let model = place.name("topics");
     done(&["lda", &old, "-k", "2", "--iterations", "30", "--format", "text", "--model", &model, "-q"]);
     let said = done(&["update", &model, &new]);
-    assert!(said.contains("updated on the new data"), "{said}");
+    assert!(said.contains("updated on the new data; new words: 1\n"), "{said}");
     let tokens = fs::read_to_string(format!("{model}/model.json")).unwrap();
     let shapes = &serde_json::from_str::<serde_json::Value>(&tokens).unwrap()["shapes"];
     assert_eq!((&shapes["documents.parquet"], &shapes["words.parquet"]), (&[41].into(), &[5].into()));
@@ -118,7 +118,7 @@ fn ratings_that_arrive_are_counted() {
     done(&from);
     let before = place.files(&model);
     let said = done(&["update", &model, &more, "--model", &next, "-w", "2"]);
-    assert!(said.contains("updated on the new data"), "{said}");
+    assert!(said.contains("updated on the new data; new users: 2; new items: 1\n"), "{said}");
     assert_eq!(place.files(&model), before);
     let record = place.name("run.json");
     assert_eq!(done(&["update", &model, &more, "-q", "-w", "2", "--json", &record]), "");

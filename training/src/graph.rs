@@ -48,7 +48,7 @@ impl<T: EdgeData> Graph<T> {
     /// Returns the numbers of vertices and links.
     #[must_use]
     pub fn sizes(&self) -> InputSizes {
-        self.sizes
+        self.sizes.clone()
     }
 
     /// Gives up the links.
@@ -105,7 +105,7 @@ macro_rules! data_of_graph {
             }
 
             fn sizes(&self) -> InputSizes {
-                self.sizes
+                self.sizes.clone()
             }
 
             fn checksum(&self) -> Result<u64, Error> {

@@ -99,7 +99,7 @@ pub struct Trial {
 }
 
 /// Sizes of the input.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct InputSizes {
     /// Left vertices.
     pub left: usize,
@@ -112,6 +112,12 @@ pub struct InputSizes {
     /// Users to test on, where training does not see them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_users: Option<usize>,
+    /// The column of a table that holds labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_column: Option<String>,
+    /// Classes, and how many samples to train on each has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<(String, usize)>,
 }
 
 /// Where edges and masters are.

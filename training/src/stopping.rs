@@ -14,6 +14,9 @@ const FILE: &str = "stopping.json";
 /// Where the best model of a checkpoint is, by its iteration.
 const BEST: &str = "best-";
 
+/// Part of a value by which another may be worse and as good, nearly.
+const NEARLY: f64 = 0.005;
+
 /// An evaluation on test data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Evaluation {
@@ -94,10 +97,15 @@ impl<M: Model> Stopping<M> {
         self.evaluations.iter().filter(|one| one.iteration > self.since)
     }
 
-    /// Returns the evaluations since the best.
+    /// Returns the evaluations since the best. Of the first ones those do not count that are as good, nearly: factors that are small at
+    /// random stay so for a while before they grow.
     fn worse(&self) -> u64 {
-        let best = self.best().map_or(0, |best| best.iteration);
-        self.of_leg().filter(|one| one.iteration > best).count() as u64
+        let Some(best) = self.best() else { return 0 };
+        let is_worse = |one: &Evaluation| one.value - best.value > NEARLY * best.value.abs();
+        let counts = |(at, one): &(u64, &Evaluation)| {
+            one.iteration > best.iteration && (*at >= 2 * self.patience || is_worse(one))
+        };
+        (0..).zip(self.of_leg()).filter(counts).count() as u64
     }
 
     /// Returns the copy of the best model, if it is not the one in the engine, which has done `iterations`.
@@ -230,6 +238,19 @@ mod tests {
 
     fn no_model() -> Result<Number, Error> {
         panic!("the best model is not that of the checkpoint")
+    }
+
+    #[test]
+    fn early_evaluations_that_are_nearly_as_good_do_not_count() {
+        let ended = |values: &[f64]| {
+            let mut stopping = Stopping::<Number>::new(2);
+            (1..).zip(values).find(|&(at, &value)| evaluate(&mut stopping, at, value)).map(|(at, _)| at)
+        };
+        // A plateau at the begin, one that goes on, and one after the first four.
+        assert_eq!(ended(&[1.0, 1.001, 1.002, 1.001, 0.9, 0.8]), None);
+        assert_eq!(ended(&[1.0, 1.001, 1.002, 1.001, 1.001, 1.001]), Some(6));
+        assert_eq!(ended(&[1.0, 1.1, 1.2]), Some(3));
+        assert_eq!(ended(&[3.0, 2.0, 1.0, 0.5, 0.501, 0.502]), Some(6));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use megagrid_datasets::output::{check_target, replace_directory, write_directory};
-use megagrid_datasets::{Format, Roles, is_pipe};
+use megagrid_datasets::{Format, Labels, Roles, is_pipe};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -135,7 +135,15 @@ impl Before {
     /// Returns those of a model's classes that it did not tell apart before.
     #[must_use]
     pub fn new_classes<'m>(&self, after: &'m Manifest) -> Vec<&'m str> {
-        after.classes.iter().filter(|class| !self.manifest.classes.contains(class)).map(|class| &class[..]).collect()
+        let is_known = |class: &String| self.manifest.classes.iter().any(|known| Labels::is_same(known, class));
+        after.classes.iter().filter(|class| !is_known(class)).map(|class| &class[..]).collect()
+    }
+
+    /// Returns by how many vertices of each side a model grew.
+    #[must_use]
+    pub fn new_vertices(&self, after: &Manifest) -> [usize; 2] {
+        let (before, after) = (&self.manifest.data, &after.data);
+        [after.left.saturating_sub(before.left), after.right.saturating_sub(before.right)]
     }
 
     /// Says what the model is trained on.

@@ -1,4 +1,4 @@
-//! TuX², Figure 15: how evenly the work of a block of features is shared out. Exact counters, no time.
+//! TuX², Figure 15: how evenly the work of a block of features is shared out, by formula from the features' numbers of values.
 
 use megagrid_partition::SplitMix;
 
@@ -60,7 +60,7 @@ pub fn run(findings: &mut Findings) {
     print!("  {FEATURES} features in {BLOCKS} blocks of as many ids, values by rank^-{ZIPF}; ");
     println!("busiest thread by the mean");
     println!("    ids             threads  equal columns  whole columns  edges");
-    let (mut columns, mut edges) = (f64::INFINITY, 0.0f64);
+    let mut columns = f64::INFINITY;
     for (name, by_frequency) in [("hashed", false), ("by frequency", true)] {
         let degrees = degrees(by_frequency);
         for threads in THREADS {
@@ -72,12 +72,11 @@ pub fn run(findings: &mut Findings) {
             let found = [Split::Columns, Split::WholeColumns, Split::Edges].map(of);
             println!("    {name:<16}{threads:>7}{:>15.2}{:>15.2}{:>7.2}", found[0], found[1], found[2]);
             columns = columns.min(found[0]);
-            edges = edges.max(found[2]);
         }
     }
     findings.check(format!("equal columns: at least 1.5 times the mean: {columns:.2}"), columns >= 1.5);
-    findings.check(format!("edges: at most 1.1 times the mean: {edges:.2}"), edges <= 1.1);
     findings.cannot(
-        "time of real threads: two cores; `megagrid blockpg` reports its busiest worker, 1.01 to 1.10 on clicks",
+        "edges are shared out evenly by construction, and real threads are two here: `megagrid blockpg` reports its busiest worker, \
+         1.01 to 1.10 of the mean on clicks",
     );
 }

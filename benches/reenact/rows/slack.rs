@@ -92,6 +92,9 @@ pub fn run(findings: &mut Findings) {
     let times = swept.times(target);
     let with_slack = times[1..].iter().flatten().map(|time| time.0).fold(f64::INFINITY, f64::min);
     findings.check("MF: some slack reaches it sooner than none", times[0].is_some_and(|none| with_slack < none.0));
+    let most = times.last().copied().flatten();
+    let holds = times[0].zip(most).is_some_and(|(none, most)| most.0 < none.0);
+    findings.check("MF: the most slack does so too", holds);
     swept.plot(findings, "row-3-mf-slack", "MF by slack (TuX², Figure 10)", "squared error");
 
     println!("  MF, slack 4, squared error after 12 passes by the ratings of a mini-batch");

@@ -14,7 +14,6 @@ use megagrid_partition::{EdgeList, GroupedEdges, Side};
 use megagrid_stages::{Left, Program, Right, Sequence, Stages, Vertex};
 
 use megagrid_benches::findings::Findings;
-use megagrid_results::published::Evidence;
 
 const ROUNDS: usize = 5;
 /// Iterations of a run; the first is not counted.
@@ -126,16 +125,11 @@ pub fn gas(findings: &mut Findings) {
     for items in LARGE.items {
         let costs = compared((LARGE, items), Form::Batch, &[System::Gas, System::GasFaithful]);
         let [gas, faithful] = [1, 2].map(|at: usize| costs[at].seconds / costs[0].seconds);
-        let what = "at least 5 times as fast as gas-faithful";
-        findings.check(format!("{items} items: {what}: {faithful:.2}"), faithful >= 5.0);
-        findings.check(format!("{items} items: not slower than gas: {gas:.2}"), gas >= 1.0);
-        let what = "one pass over the edges, where gas makes two, and nothing along them";
-        findings.check_by(
-            Evidence::Counted,
-            format!("{items} items: {what}"),
-            costs[0].bytes == 0 && costs[2].bytes > 0,
-        );
+        let what = "at least 10 times as fast as gas-faithful";
+        findings.check(format!("{items} items: {what}: {faithful:.2}"), faithful >= 10.0);
+        findings.check(format!("{items} items: not slower than gas, whose rows are arrays: {gas:.2}"), gas >= 1.0);
     }
+    findings.cannot("servers of 16 threads: one thread here; `benches/links/run` has processes and workers");
 }
 
 /// Figure 14: parameter servers.
@@ -146,8 +140,8 @@ pub fn servers(findings: &mut Findings) {
         let costs = compared((SMALL, items), Form::InPlace, &systems);
         let times = |at: usize| costs[at].seconds / costs[0].seconds;
         let tuned = times(2).min(times(3)).min(times(4));
-        findings
-            .check(format!("{items} items: at least 10 times as fast as ps-naive: {:.1}", times(1)), times(1) >= 10.0);
+        let naive = times(1);
+        findings.check(format!("{items} items: at least 100 times as fast as ps-naive: {naive:.1}"), naive >= 100.0);
         findings.check(format!("{items} items: over 1.5 times as fast as the best server: {tuned:.2}"), tuned > 1.5);
     }
 }

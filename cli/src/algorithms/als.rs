@@ -14,6 +14,7 @@ impl Trains for ImplicitFactorization {
          nothing known, as in mf. Minimizes the loss of Hu, Koren and Volinsky (2008) by alternating least squares (iALS++). The model \
          holds users.npy and items.npy ([n, dims], f32) and the ids of their rows in users.parquet and items.parquet.",
     ];
+    const ENDS: [Option<&'static str>; 2] = [Some("users"), Some("items")];
     const EXAMPLES: &'static str = "Examples:
   megagrid als plays.csv --dims 64 --holdout-per-user 1 --ranking 20 --model songs
   megagrid als plays.tsv --columns time=4 --holdout-last 1 --half-life 180d

@@ -18,6 +18,7 @@ impl Trains for Regression {
          model's objective is. The model holds weights.parquet (id, weight), of features whose weight is not zero; of more than two classes a column weight_CLASS for each. \
          These are each told from the rest, or fitted together (--multinomial).",
     ];
+    const ENDS: [Option<&'static str>; 2] = [None, Some("features")];
     const EXAMPLES: &'static str = "Examples:
   megagrid blockpg clicks.libsvm --l1 1 --intercept --holdout 0.1 --model clicks
   megagrid blockpg news20.gz --positive 1,2,3,4,5 --normalize --l1 path --holdout 0.1

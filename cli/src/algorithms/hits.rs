@@ -14,11 +14,12 @@ impl Trains for HubsAndAuthorities {
         "The squares of the scores of all authorities, and of all hubs, sum to 1. The model holds authorities.parquet and hubs.parquet \
          (id, score; best first), and authorities.npy and hubs.npy in the same order.",
     ];
+    const ENDS: [Option<&'static str>; 2] = [Some("vertices"), None];
     const EXAMPLES: &'static str =
         "Example:\n  megagrid hits web-graph.txt.gz --model pages\n  megagrid top pages --hubs";
 
     fn with_more(command: Command) -> Command {
-        // Training of it cannot begin at an earlier model.
-        without(command, &["--from"])
+        // Training of it cannot begin at an earlier model, and has no test data.
+        without(command, &["--from", "--patience"])
     }
 }

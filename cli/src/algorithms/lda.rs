@@ -19,6 +19,7 @@ impl Trains for TopicModels {
          probability), word_topics.parquet and document_topics.parquet (word or document, topic, tokens; the first is a row of \
          words.parquet or documents.parquet), topic_tokens.npy and alpha.npy ([topics]).",
     ];
+    const ENDS: [Option<&'static str>; 2] = [None, Some("words")];
     const EXAMPLES: &'static str = "Examples:
   megagrid lda docword.kos.txt.gz --topics 50 --model kos
   megagrid lda posts.txt --lower-case --split punctuation --stop-words english --min-documents 5

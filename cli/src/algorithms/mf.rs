@@ -14,6 +14,7 @@ impl Trains for Factorization {
         "The model holds users.npy and items.npy ([n, dims], f32), the ids of their rows in users.parquet and items.parquet, \
          and biases if there are some. A prediction is: mean + user · item + biases.",
     ];
+    const ENDS: [Option<&'static str>; 2] = [Some("users"), Some("items")];
     const EXAMPLES: &'static str =
         "Example:\n  megagrid mf ratings.csv --holdout 0.1 --model movies --report movies.html";
     const TUNED_ITERATIONS: Option<&'static str> = Some("100");
@@ -25,7 +26,7 @@ impl Trains for Factorization {
         };
         let biases = default("with-biases", "biases", "Learn a bias for each user and item, which is the default");
         let mean = default("with-mean", "mean", "Subtract the mean rating first, which is the default");
-        command.arg(biases).arg(mean)
+        command.args([biases, mean].map(|arg| arg.help_heading(None)))
     }
 
     fn spell(name: &str, value: &Value, _: &Value) -> Spelling {

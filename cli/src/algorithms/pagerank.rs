@@ -1,9 +1,11 @@
 //! `megagrid pagerank`.
 
+use clap::Command;
 use megagrid_datasets::Label;
 use megagrid_training::pagerank::{LinkOptions, Ranking};
 use serde_json::Value;
 
+use crate::common::without;
 use crate::data::Kind;
 use crate::entry::{Spelling, Trains};
 use crate::failure::usage;
@@ -16,11 +18,17 @@ impl Trains for Ranking {
          Gauss–Seidel), a smaller one all at once (Jacobi). Scores sum to 1. The model holds scores.parquet (id, score; best first) \
          and scores.npy in the same order; of --restart-sets a column score_N for each set too, and sets.npy [vertices, sets].",
     ];
+    const ENDS: [Option<&'static str>; 2] = [Some("vertices"), None];
     const EXAMPLES: &'static str = "Examples:
   megagrid pagerank web-graph.txt.gz --model ranks --report ranks.html
   megagrid pagerank calls.csv --columns from=caller,to=called,weight=minutes --weights --undirected
   megagrid pagerank web-graph.txt.gz --restart pages-that-i-like.txt --model near
   megagrid pagerank web-graph.txt.gz --restart-sets interests.txt --model near-each";
+
+    /// There are no test data.
+    fn with_more(command: Command) -> Command {
+        without(command, &["--patience"])
+    }
 
     fn kept_positive(links: &LinkOptions) -> anyhow::Result<Vec<Label>> {
         if links.weights {

@@ -26,7 +26,7 @@ pub fn run<A: Comparable>(job: Job<A>, common: &Common) -> anyhow::Result<()> {
     let config = config::<A>(&job.origin, &options, &job.run, job.more.clone())?;
     let (workers, sizes) = (job.settings.workers, job.data.sizes());
     let machine = Machine { workers, vector: "cpu".into(), ..Machine::default() };
-    let mut record = Record::begin(A::NAME, config, sizes, machine, job.phases, 0);
+    let mut record = Record::begin(A::NAME, config, sizes.clone(), machine, job.phases, 0);
     let epochs = megagrid_training::Options::iterations(&job.options);
     let factors = A::factorization(job)?;
     let mut budget = 0;

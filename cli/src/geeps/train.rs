@@ -55,7 +55,7 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
     let config = join([json(options)?, json(application)?, taken]);
     megagrid_training::Processes { cluster, ..Default::default() }.agree(A::NAME, &config, hash)?;
     let (mut checkpoints, state) = checkpoint::begin(application, options, (&config, workers), hash, is_first)?;
-    let mut record = Record::begin(A::NAME, config, sizes, machine, phases, checkpoints.saved);
+    let mut record = Record::begin(A::NAME, config, sizes.clone(), machine, phases, checkpoints.saved);
     let how = Run {
         workers,
         epochs: options.epochs,

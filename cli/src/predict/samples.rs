@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use megagrid_algorithms::blockpg::{Quality, likeliest};
 use megagrid_datasets::output::Column;
 use megagrid_datasets::{Dictionary, Format, Labels, Role, Samples, read_unlabelled};
-use megagrid_training::blockpg::{Linear, read_samples};
+use megagrid_training::blockpg::{Linear, read_samples, warn_of_absent};
 use megagrid_training::input::Source;
 use megagrid_training::model;
 
@@ -36,10 +36,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         samples.labels = Labels::default();
     }
     drop(progress);
-    tell_of_strangers(&model, &samples);
+    let are_strange = tell_of_strangers(&model, &samples);
     let are_words = source.columns.as_ref().is_some_and(|roles| roles.has(Role::Text));
-    if model.hash_bits.is_none() && !are_words {
+    if model.hash_bits.is_none() && !are_words && !are_strange {
         tell_of_other_kinds(&model.features, samples.data.right_names());
+        if !is_cache {
+            warn_of_absent(&source, &model.features)?;
+        }
     }
     let order: Vec<u64> = samples.data.left_names.iter().map(|name| name.parse().unwrap_or(0)).collect();
     let weights = samples.weights.clone();
@@ -69,15 +72,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     args.output.write(std::iter::once(Ok(piece)))
 }
 
-/// Says so where no feature of samples has a weight, and what is written is the same for all.
-fn tell_of_strangers(model: &Linear, samples: &Samples) {
+/// Says so where no feature of samples has a weight, and what is written is the same for all; returns whether that is so.
+fn tell_of_strangers(model: &Linear, samples: &Samples) -> bool {
     let theirs = samples.data.right_names();
     let is_strange = model.hash_bits.is_none() && !theirs.is_empty() && !model.features.is_empty();
-    if is_strange && theirs.translate(&model.features).iter().all(Option::is_none) {
+    let are_strange = is_strange && theirs.translate(&model.features).iter().all(Option::is_none);
+    if are_strange {
         let first = |names: &Dictionary| names.iter().take(LISTED).collect::<Vec<_>>().join(", ");
         let (found, known) = (first(theirs), first(&model.features));
         eprintln!("megagrid: no feature of the samples ({found} …) has a weight in the model ({known} …)");
     }
+    are_strange
 }
 
 /// Says so where a value of a column is a number to the model and a category of the samples, or the other way round: it counts nothing.

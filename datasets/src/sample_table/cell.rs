@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
+use crate::missing::is_missing;
 use crate::parquet::Value;
 use crate::rows::Rows;
 use crate::text::{Malformed, number};
@@ -81,9 +82,12 @@ impl<'c> Cell<'c> {
     }
 }
 
-/// Tells whether a field is empty, or what pandas, R and databases write in the place of a value that is not there.
-fn is_missing(text: &[u8]) -> bool {
-    matches!(text, b"" | b"NA" | b"N/A" | b"NaN" | b"nan" | b"null" | b"NULL" | b"None" | b"\\N")
+/// Says of which key the value is that is wrong.
+pub(super) fn of_key(key: &str) -> impl Fn(Malformed) -> Malformed {
+    move |malformed| {
+        let expected = format!("{} for \"{key}\"; --columns without={key} leaves it out", malformed.expected);
+        Malformed { expected, ..malformed }
+    }
 }
 
 /// Returns a value of JSON as it would stand in delimited text.

@@ -68,7 +68,7 @@ impl Reader<'_> {
     }
 
     /// Says what the columns are for. A model keeps their names, and would find others by their numbers.
-    fn shape_of(self, path: &Path, names: Vec<String>) -> Result<Shape, Error> {
+    pub(super) fn shape_of(self, path: &Path, names: Vec<String>) -> Result<Shape, Error> {
         let problem = if let Some(at) = names.iter().position(String::is_empty) {
             Some(format!("column {} has no name; give it one", at + 1))
         } else if self.roles.width() > 0 && !self.are_documents() {

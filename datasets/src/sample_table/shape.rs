@@ -1,13 +1,20 @@
 //! How the records of a table are written, and what its columns are for.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::json_lines::entries;
 use crate::labels::{KNOWN, Label};
+use crate::missing::is_missing;
 use crate::roles::{Place, listed};
-use crate::text::{Separator, Text, paired};
+use crate::text::{Separator, Text, number, paired};
 use crate::texts::names::known as known_text;
 use crate::{Role, Roles, Tokenizer};
+
+/// Records that are looked at to tell whether the first one is a header.
+const LOOKED_AT: usize = 100;
+/// Records that are many, of a class too.
+const MANY: usize = 10;
 
 /// What becomes of labels.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +74,28 @@ impl Shape {
         let special = self.special.iter().find(|(name, _)| name == key);
         special.map_or(self.usual, |(_, found)| *found)
     }
+
+    /// Tells whether the first record of a text without a header, which has these fields, reads like the names of columns: no field is a number,
+    /// and where all others have numbers, or a label that they have again and again, it has something else.
+    pub(super) fn is_doubtful(&self, first: &[String], text: &Text<'_>) -> bool {
+        let records = text.records().filter(|(_, record)| !record.is_empty()).skip(1).take(LOOKED_AT);
+        let others: Vec<_> = records.map(|(_, record)| self.separator.all_fields(record)).collect();
+        let is_number = |field: &[u8]| number(field).is_some();
+        let are_names = first.iter().all(|field| !is_number(field.as_bytes()));
+        let has_numbers = |at: usize| {
+            let others = || others.iter().all(|other| other.get(at).is_some_and(|field| is_number(field)));
+            !is_missing(first[at].as_bytes()) && others()
+        };
+        let label = self.label.and_then(|at| Some((at, first.get(at)?)));
+        let names_labels = label.is_some_and(|(at, label)| {
+            let labels: BTreeSet<_> = others.iter().filter_map(|other| other.get(at)).collect();
+            // One class that is rare, beside another, is a class.
+            labels.len() > 1
+                && labels.len() <= others.len() / MANY
+                && labels.iter().all(|other| ***other != *label.as_bytes())
+        });
+        are_names && others.len() >= MANY && ((0..first.len()).any(has_numbers) || names_labels)
+    }
 }
 
 /// The first record of delimited text that is not blank.
@@ -103,6 +132,13 @@ pub(super) fn is_bare(roles: &Roles) -> bool {
 }
 
 impl Reader<'_> {
+    /// Returns the first record of a text without a header, if it is doubtful whether it is one.
+    pub(super) fn doubtful_first(self, text: &mut Text<'_>) -> Option<String> {
+        let fields = First::of(text).fields;
+        let shape = self.columns(text).ok()?;
+        shape.is_doubtful(&fields, text).then(|| fields.join(", "))
+    }
+
     pub(super) fn are_documents(self) -> bool {
         matches!(self.labelled, Labelled::Documents)
     }

@@ -206,7 +206,7 @@ fn what_is_wrong_with_a_table_is_told() {
             "<bytes>:3: sample: found \"2,3,4\", expected 2 fields separated by commas",
         ),
         ("b,label\n1\n", Format::Table, "", "<bytes>:2: label: found \"1\", expected a record with a label"),
-        ("label,b\n,2\n", Format::Table, "", "<bytes>:2: label: found \"\", expected a number or the name of a class"),
+        ("label,b\n,2\n", Format::Table, "", "<bytes>:2: label: found \"\", expected a label"),
         (
             "{\"label\":1,\"b\":[2]}",
             Format::JsonLines,
@@ -259,5 +259,50 @@ fn what_is_wrong_with_a_table_is_told() {
     ] {
         let said = read_as(text, format, roles, Labelled::As(&[])).unwrap_err();
         assert!(said.contains(expected), "{text:?}: {said}");
+    }
+}
+
+#[test]
+fn labels_that_are_not_there_are_refused() {
+    for missing in ["NA", "NULL", "\\N", ""] {
+        let csv = format!("label,x\n1,2\n{missing},3\n");
+        for labelled in [Labelled::As(&[]), Labelled::As(&[Label::Number(1.0)])] {
+            let problem = read_as(&csv, Format::Table, "", labelled).unwrap_err();
+            assert!(problem.contains("leave out samples that have none"), "{problem}");
+        }
+        assert!(read_as(&csv, Format::Table, "", Labelled::No).is_ok(), "they are not looked at");
+    }
+    let read = read_as("label,x\nNone,2\nmild,3\n", Format::Table, "", Labelled::As(&[])).unwrap();
+    assert_eq!(read.labels.classes, ["None", "mild"]);
+}
+
+#[test]
+fn the_value_of_a_key_that_cannot_be_read_is_told_with_it() {
+    let problem = read_as(r#"{"label": 1, "more": {"id": 0}}"#, Format::JsonLines, "", Labelled::As(&[])).unwrap_err();
+    assert!(problem.contains("for \"more\"; --columns without=more leaves it out"), "{problem}");
+}
+
+#[test]
+fn a_first_line_that_reads_like_a_header_is_doubtful() {
+    let first = |text: &str, roles: &str| {
+        let roles: Roles = roles.parse().unwrap();
+        let reader = Reader { roles: &roles, is_json: false, labelled: Labelled::As(&[]), tokenizer: WORDS };
+        reader.doubtful_first(&mut Input::from_bytes(text.as_bytes()).head().unwrap())
+    };
+    let lines = |line: fn(usize) -> String| (0..40).map(line).collect::<String>();
+    let mails = lines(|at| format!("{},mail {at}\n", ["ham", "spam"][at % 2]));
+    assert_eq!(first(&format!("v1,v2\n{mails}"), "label=1,text=2").as_deref(), Some("v1, v2"));
+    let ages = lines(|at| format!("{},{at}\n", ["yes", "no"][at % 2]));
+    assert_eq!(first(&format!("bought,age\n{ages}"), "label=1").as_deref(), Some("bought, age"));
+    for (text, roles) in [
+        (mails.clone(), "label=1,text=2"),
+        (ages, "label=1"),
+        (lines(|at| format!("{},{at}\n", usize::from(at == 0))), "label=1"),
+        (lines(|at| format!("{},x{at}\n", if at == 0 { "fraud" } else { "ok" })), "label=1,text=2"),
+        (lines(|at| format!("{},x{at}\n", ["y", "n"][at % 2])), "label=1,text=2"),
+        (format!("yes,NA\n{}", lines(|at| format!("no,{at}\n"))), "label=1"),
+        ("red,5\n7,6\n".to_owned(), "label=1"),
+    ] {
+        assert_eq!(first(&text, roles), None, "{text}");
     }
 }

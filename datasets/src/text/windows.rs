@@ -88,6 +88,9 @@ impl<'a> Text<'a> {
         if start == 0 && text.head().starts_with(BYTE_ORDER_MARK) {
             text.skipped = BYTE_ORDER_MARK.len();
         }
+        if start == 0 && names_separator(text.head()) {
+            text.skip_lines(1);
+        }
         Ok(text)
     }
 
@@ -341,4 +344,12 @@ fn parse_chunk<C>(
         }
         text = &text[next..];
     }
+}
+
+/// Tells whether the first line says what separates fields, as that of Excel does: `sep=;`.
+fn names_separator(text: &[u8]) -> bool {
+    let rest = text.strip_prefix(b"sep=").and_then(<[u8]>::split_first);
+    rest.is_some_and(|(separator, rest)| {
+        !separator.is_ascii_alphanumeric() && (rest.starts_with(b"\n") || rest.starts_with(b"\r\n"))
+    })
 }

@@ -154,7 +154,9 @@ fn the_wrong_format_for_a_command() {
     let (_folder, path) = folder_with("samples", b"1 1:1 2:1\n-1 1:1\n");
     let error = read_graph(&path, None).unwrap_err().to_string();
     assert!(
-        error.ends_with("the format is libsvm, which does not hold a graph; expected edges, mtx, jsonl, parquet"),
+        error.contains(
+            "the format is libsvm, which does not hold a graph; expected edges, mtx, jsonl, parquet; --format"
+        ),
         "{error}"
     );
     let error = read_corpus(&path, None).unwrap_err().to_string();

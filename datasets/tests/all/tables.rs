@@ -179,7 +179,7 @@ fn a_header_with_known_names_tells_the_kind_of_data() {
         ("time;item_id;user_id\n1;2;3\n", "", Some(Role::User)),
         ("source,target\n1,2\n3,4\n", "", Some(Role::From)),
         ("source,target,weight\n1,2,3\n3,4,5\n", "", None),
-        ("source,target\na,b\nb,c\n", "", None),
+        ("source,target\na,b\nb,c\n", "", Some(Role::From)),
         ("who,what,stars\n1,2,3\n", "", None),
         ("1,2\n3,4\n", "", None),
         ("user,item\n1,2\n", "from=1,to=2", Some(Role::From)),

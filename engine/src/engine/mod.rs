@@ -120,7 +120,7 @@ impl<P: Program> Engine<P> {
     /// within one of several processes with slack, masters go on from the rows that they had.
     ///
     /// # Panics
-    /// In debug builds where the padding of a row is not left at zero.
+    /// Where the padding of a row is not left at zero.
     pub fn init<O: On<P>>(&mut self, _: O, set: impl Fn(usize, First<'_, O::Vertex>) + Sync) {
         let Run { plan, grid, .. } = &*self.run;
         let (arrays, pieces, order) = (grid.rows::<O>(), grid.pieces(O::SIDE), grid.order(O::SIDE));
@@ -191,7 +191,7 @@ impl<P: Program> Engine<P> {
     /// of them end where one of them does.
     ///
     /// # Errors
-    /// A stage function that panics; a lost process; what `between` fails with; [`Error::Running`] from within `between`, or
+    /// A stage function that panics; a lost process; what `between` fails with, which is [`Error::Stopped`] if it is an error of another kind; [`Error::Running`] from within `between`, or
     /// after a run whose threads could not be ended.
     pub fn run_until(
         &mut self,

@@ -8,7 +8,7 @@ use megagrid_stages::{Additive, Shape, Store, Vertex};
 
 use super::array::RoleMut;
 use super::awake::Rests;
-use super::width::has_zeros;
+use super::width::{PADDING, has_zeros};
 
 /// All roles of a range of rows, held exclusively: what Apply works on.
 pub struct OwnedRows<'h, V: Vertex> {
@@ -58,7 +58,7 @@ impl<V: Vertex> OwnedRow<'_, V> {
                 && has_zeros::<V::Mirror>(self.mirror, padding)
                 && has_zeros::<V::Master>(self.master, padding);
             let (row, dims) = (self.row, padding.start);
-            assert!(is_zero, "{} left items of row {row} behind its {dims} that are not zero", stage());
+            assert!(is_zero, "{} wrote to items of row {row} behind its {dims}; {PADDING}", stage());
         }
     }
 }

@@ -13,7 +13,7 @@ use super::array::{Array, Capacities, Role, RoleMut};
 use super::awake::{Rest, Rests};
 use super::ends::{Held, HeldRows, HeldStore};
 use super::owned::OwnedRows;
-use super::width::has_zeros;
+use super::width::{PADDING, has_zeros};
 use crate::Error;
 
 /// The vertices of one side, or of both sides of a square graph.
@@ -271,7 +271,7 @@ impl<V: Vertex, A: Access<V>> HeldRows<'_, V, A> {
         if cfg!(debug_assertions) {
             let ((sync, mirror, delta), padding) = (self.roles(), dims..width);
             let is_zero = is_zero(sync, &padding) && is_zero(mirror, &padding) && is_zero(delta, &padding);
-            assert!(is_zero, "{} left items of a row behind its {dims} that are not zero", stage());
+            assert!(is_zero, "{} wrote to items of a row behind its {dims}; {PADDING}", stage());
         }
     }
 }

@@ -39,6 +39,10 @@ impl Width for Runtime {
     }
 }
 
+/// What is to be known where something was written there.
+pub const PADDING: &str =
+    "these stay zero, and rows have as many items as `Settings::dims` says, which `Trainer::dims` returns in training";
+
 /// Tells whether rows of items have zeros in their padding. Where a run diverges there may be no numbers: 0 · ∞ is none.
 pub fn has_zeros<S: Store + ?Sized>(items: &[S::Item], padding: &Range<usize>) -> bool {
     let is_zero = |row: &[S::Item]| {

@@ -179,7 +179,7 @@ mod padding {
     }
 
     #[test]
-    #[should_panic(expected = "init left items of row")]
+    #[should_panic(expected = "init wrote to items of row")]
     fn what_first_values_leave_there_is_told() {
         let ratings = ratings();
         let sequence = Sequence::new().exchange(|_: Read<User>, _: Read<Item>| {});

@@ -42,7 +42,7 @@ impl ClassWeights {
 
 /// Tells whether two names are of one class: where they are numbers, they may be written in different ways.
 fn is_same(class: &str, name: &str) -> bool {
-    class == name || Labels::number(class).is_some_and(|class| Labels::number(name) == Some(class))
+    Labels::is_same(class, name) || Labels::number(class).is_some_and(|class| Labels::number(name) == Some(class))
 }
 
 /// Lists classes, or the first of many.

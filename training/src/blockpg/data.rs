@@ -8,10 +8,12 @@ use megagrid_partition::{EdgeSource, GroupedEdges, Side, SplitMix};
 use serde::{Deserialize, Serialize};
 
 use super::class_weights::{ClassWeights, check_classes, check_weights};
+use super::columns::{columns, warn_of_absent, warn_of_numbers};
 use super::normalize::normalize;
 use super::reading::{find, read_weights, read_with};
 use super::unseen::{Parts, Unseen, split};
 use crate::Error;
+use crate::changes::Change;
 use crate::data::{Data, Reading};
 use crate::error::reading;
 use crate::input::{Source, Stopwatch, digest, phases};
@@ -92,6 +94,8 @@ pub struct Samples {
     pub words: WordOptions,
     /// Whether a model's probabilities are calibrated on the samples to test on.
     pub calibrate: bool,
+    /// The column of a table that labels are read from.
+    pub label_column: Option<String>,
 }
 
 impl Data for Samples {
@@ -119,6 +123,11 @@ impl Data for Samples {
         let load = clock.lap();
 
         let mut samples = Self::of(samples, options, how)?;
+        samples.label_column = columns(source)?.and_then(|columns| columns.label);
+        if how.readers.is_none_or(|readers| readers.process() == 0) {
+            warn_of_numbers(&samples.labels);
+            samples.check_columns(source, options)?;
+        }
         if let Some(mut test) = test {
             test.data = prepared(test.data, options.hash_bits, options.normalize);
             samples.test = Some(Unseen::new(test, &samples.features, &samples.labels.classes)?);
@@ -132,7 +141,9 @@ impl Data for Samples {
             right: self.features.len(),
             edges: self.values.num_edges(),
             test_edges: self.test.as_ref().map_or(0, |test| test.num_values()),
-            test_users: None,
+            label_column: self.label_column.clone(),
+            classes: self.labels.classes.iter().cloned().zip(self.labels.counts()).collect(),
+            ..InputSizes::default()
         }
     }
 
@@ -230,6 +241,18 @@ impl Samples {
         Ok(Self { normalize, positive: positive.clone(), hash_bits, words, calibrate, ..samples })
     }
 
+    /// Warns of files that lack columns which others have.
+    fn check_columns(&self, source: &Source, options: &SampleOptions) -> Result<(), Error> {
+        if self.hash_bits.is_some() {
+            return Ok(());
+        }
+        // Of earlier ones the update was told then.
+        let added = source.changes.last().filter(|changed| matches!(changed.change, Change::Add(_)));
+        let others = added.into_iter().map(|changed| source.like_changed(changed));
+        let others = others.chain(options.test.as_deref().map(|path| source.like(path)));
+        others.into_iter().try_for_each(|other| warn_of_absent(&other, &self.features))
+    }
+
     /// Multiplies the weights of samples by those of their classes.
     fn weigh(&mut self, weights: &ClassWeights) -> Result<(), Error> {
         let mut sums = vec![0.0; self.labels.classes.len()];
@@ -325,6 +348,7 @@ impl Samples {
             hash_bits,
             words,
             calibrate,
+            label_column: None,
         }
     }
 

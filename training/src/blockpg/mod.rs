@@ -2,6 +2,7 @@
 
 mod calibration;
 mod class_weights;
+mod columns;
 mod data;
 mod fits;
 mod model;
@@ -21,6 +22,7 @@ mod unseen;
 mod weights;
 
 pub use class_weights::ClassWeights;
+pub use columns::warn_of_absent;
 pub use data::{SampleOptions, Samples};
 pub use model::{Linear, Predict, Prediction};
 pub use options::LinearOptions;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use megagrid_algorithms::blockpg::{Calibration, Certificate, Quality, likeliest, log_chances, log_softmax};
 use megagrid_datasets::output::{Column, read_table, write_table};
-use megagrid_datasets::{Dictionary, Label, Samples, hashed_name};
+use megagrid_datasets::{Dictionary, Label, Labels, Samples, hashed_name};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::data::{num_models, prepared};
@@ -111,7 +111,7 @@ impl Linear {
 
     /// Returns which model's weights, and times what, tell a class from the rest.
     pub(super) fn row_of(&self, class: &str) -> Option<(usize, f64)> {
-        let at = self.classes.iter().position(|known| known == class)?;
+        let at = self.classes.iter().position(|known| Labels::is_same(known, class))?;
         Some(match (self.intercepts.len(), at) {
             (1, 0) => (0, -1.0),
             (1, _) => (0, 1.0),

@@ -261,7 +261,7 @@ impl Data for Documents {
             right: of_words.len(),
             edges: *edges as usize,
             test_edges,
-            test_users: None,
+            ..InputSizes::default()
         }
     }
 

@@ -247,7 +247,8 @@ impl Ratings {
         let edges = &prepared.edges;
         let digest = digest(edges, |&rating| f64::from(rating))?;
         let [left, right] = [Side::Left, Side::Right].map(|side| edges.num_vertices(side));
-        let sizes = InputSizes { left, right, edges: edges.num_edges(), test_edges: test.len(), test_users: None };
+        let sizes =
+            InputSizes { left, right, edges: edges.num_edges(), test_edges: test.len(), ..InputSizes::default() };
         let scale = Scale::of(edges, &digest)?;
         Ok(Self { scale, ..Self::with(prepared, digest, test, sizes) })
     }
@@ -281,7 +282,7 @@ impl Data for Ratings {
     }
 
     fn sizes(&self) -> InputSizes {
-        InputSizes { test_users: self.unseen.as_ref().map(Unseen::num_users), ..self.sizes }
+        InputSizes { test_users: self.unseen.as_ref().map(Unseen::num_users), ..self.sizes.clone() }
     }
 
     fn checksum(&self) -> Result<u64, Error> {

@@ -42,8 +42,10 @@ pub fn switches(findings: &mut Findings) {
         let [none, prefetch, fixed, both, ..] = &alone[..] else { return };
         for one in &alone[1..] {
             let times = one.over(none);
-            findings
-                .check(format!("{name}: {} takes {times} times as long as nothing", one.name), times.median <= HARM);
+            findings.check(
+                format!("{name}: {} does no harm: {times} times as long as nothing", one.name),
+                times.median <= HARM,
+            );
         }
         if pattern.kind == Kind::PageRank {
             let [both, prefetch, fixed] = [both, prefetch, fixed].map(|one| none.over(one).median);
@@ -66,6 +68,8 @@ pub fn switches(findings: &mut Findings) {
         let measured = compare(pattern, &without(), ROUNDS, 6, may_harm);
         measured[1..].iter().for_each(|one| unharmed(findings, pattern.name(), &measured[0], one));
     }
+    findings
+        .cannot("GraphLab beside it in Figures 4 and 5: `cargo reenact 4` has engines of its kind for factorization");
     findings.cannot(format!("NUMA placement: {}", Client::numa_nodes()));
     findings.cannot(
         "placement among machines: there is one server here; `benches/links/run` counts bytes of four processes, with it and without",
@@ -127,24 +131,28 @@ pub fn inaccurate(findings: &mut Findings) {
     for pattern in patterns(findings, 1.0).collect::<Vec<_>>() {
         let mut settings = missing(&[5, 20, 50]);
         settings.push(false_half());
+        // What 20 and 50 % cost PageRank was not published.
         let costs = |one: &Measured| match pattern.kind {
-            Kind::PageRank if one.name.contains(" 5 %") => HARM..=1.3,
-            Kind::PageRank => 0.0..=f64::INFINITY,
-            _ => 0.0..=HARM,
+            Kind::PageRank if one.name.contains(" 5 %") => Some(HARM..=1.3),
+            Kind::PageRank if one.name.contains("missing") => None,
+            _ => Some(0.0..=HARM),
         };
         let is_open = |measured: &[Measured]| {
             let may_cross = |one: &Measured| {
-                let (run, costs) = (one.whole_over(&measured[0]), costs(one));
-                run.may_cross(*costs.start()) || run.may_cross(*costs.end())
+                let run = one.whole_over(&measured[0]);
+                costs(one).is_some_and(|costs| run.may_cross(*costs.start()) || run.may_cross(*costs.end()))
             };
             measured[1..].iter().any(may_cross)
         };
         let measured = compare(pattern, &settings, ROUNDS, 5, is_open);
         for one in &measured[1..] {
             let (run, clock) = (one.whole_over(&measured[0]), one.over(&measured[0]));
-            let holds = costs(one).contains(&run.median);
             let what = format!("a run takes {run} times as long, a clock after the first {clock}");
-            findings.check(format!("{}: with {} {what}", pattern.name(), one.name), holds);
+            let what = format!("{}: with {} {what}", pattern.name(), one.name);
+            match costs(one) {
+                Some(costs) => findings.check(what, costs.contains(&run.median)),
+                None => println!("        {what}"),
+            }
         }
     }
     findings.check("every row is the sum of its updates in all of these runs", true);
