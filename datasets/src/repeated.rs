@@ -31,11 +31,12 @@ fn add_up_by<T: Copy>(edges: &mut EdgeList<T>, sum: impl Fn(&[(u32, T)]) -> T) {
     }
     let seen = &mut Seen::of(*num_right);
     if !left.is_sorted() {
-        let order = grouped(left, *num_left);
-        let mut groups = order.chunk_by(|&one, &next| left[one] == left[next]);
-        if groups.all(|group| seen.are_different(group.iter().map(|&at| right[at]))) {
+        let starts = starts(left, *num_left);
+        let others = grouped(left, &starts, |at| right[at]);
+        if starts.windows(2).all(|group| seen.are_different(&others[group[0]..group[1]])) {
             return;
         }
+        let order = grouped(left, &starts, |at| at);
         *left = order.iter().map(|&at| left[at]).collect();
         *right = order.iter().map(|&at| right[at]).collect();
         *data = order.iter().map(|&at| data[at]).collect();
@@ -43,19 +44,25 @@ fn add_up_by<T: Copy>(edges: &mut EdgeList<T>, sum: impl Fn(&[(u32, T)]) -> T) {
     add_up_runs((left, right, data), seen, sum);
 }
 
-/// Returns the places of edges by their ends, of which there are `num`.
-fn grouped(ends: &[u32], num: usize) -> Vec<usize> {
-    let mut next = vec![0; num + 1];
-    ends.iter().for_each(|&end| next[end as usize + 1] += 1);
+/// Returns where the edges of each of `num` ends begin, if they are put in the order of these, and where the last ones end.
+fn starts(ends: &[u32], num: usize) -> Vec<usize> {
+    let mut starts = vec![0; num + 1];
+    ends.iter().for_each(|&end| starts[end as usize + 1] += 1);
     for end in 0..num {
-        next[end + 1] += next[end];
+        starts[end + 1] += starts[end];
     }
-    let mut order = vec![0; ends.len()];
+    starts
+}
+
+/// Returns what edges have, by their places, in the order of their ends.
+fn grouped<V: Copy + Default>(ends: &[u32], starts: &[usize], of: impl Fn(usize) -> V) -> Vec<V> {
+    let mut next = starts.to_vec();
+    let mut found = vec![V::default(); ends.len()];
     for (at, &end) in ends.iter().enumerate() {
-        order[next[end as usize]] = at;
+        found[next[end as usize]] = of(at);
         next[end as usize] += 1;
     }
-    order
+    found
 }
 
 /// For each vertex, the last group in which it was seen.
@@ -72,10 +79,10 @@ impl Seen {
     }
 
     /// Tells whether a group has no vertex twice.
-    fn are_different(&mut self, mut group: impl Iterator<Item = u32>) -> bool {
+    fn are_different(&mut self, group: &[u32]) -> bool {
         self.last.resize(self.num, 0);
         self.group += 1;
-        group.all(|vertex| std::mem::replace(&mut self.last[vertex as usize], self.group) != self.group)
+        group.iter().all(|&vertex| std::mem::replace(&mut self.last[vertex as usize], self.group) != self.group)
     }
 }
 
@@ -91,7 +98,7 @@ fn add_up_runs<T: Copy>(
         let run = begin..begin + ends[begin..].iter().take_while(|&&end| end == vertex).count();
         begin = run.end;
         let (from, of_run) = (kept, &others[run.clone()]);
-        if of_run.is_sorted_by(|one, next| one < next) || seen.are_different(of_run.iter().copied()) {
+        if of_run.is_sorted_by(|one, next| one < next) || seen.are_different(of_run) {
             if kept < run.start {
                 others.copy_within(run.clone(), kept);
                 data.copy_within(run.clone(), kept);
