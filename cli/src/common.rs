@@ -24,7 +24,7 @@ pub struct Common {
     #[command(flatten)]
     pub run: RunOptions,
     /// Keep what is read as a .mgrid cache in this directory, made where it is missing: the next run with the same input begins with
-    /// that at once.
+    /// that at once. For one process.
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
     /// Write the trained model to a new directory.

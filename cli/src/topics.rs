@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::kinds;
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::{Progress, counted};
 use crate::rows::shortest;
 
 /// Lists the topics of a model of `lda`, the largest first: number, share of the tokens, top words. With --documents,
@@ -89,6 +89,13 @@ fn fold_in(args: &Args, model: &TopicModel, words: &Dictionary, (path, layout): 
         let all = documents.tokens + documents.unknown;
         eprintln!("megagrid: {} of {all} words are not in the model's vocabulary and were left out", documents.unknown);
     }
+    let strange = documents.words.iter().filter(|words| words.is_empty()).count();
+    if strange > 0 {
+        eprintln!(
+            "megagrid: {} without a word that the model knows, which tells nothing of their topics",
+            counted(strange, "document")
+        );
+    }
     let number = args.number as usize;
     match (&args.output, &args.json) {
         (Some(output), _) => write(output, &documents, &mixtures),
@@ -113,7 +120,7 @@ fn topics(model: &TopicModel, top: &[Vec<(u32, u32)>], words: &Dictionary) -> im
 fn of_documents(documents: &NewDocuments, mixtures: &[Vec<f32>], number: usize) -> impl Iterator<Item = Value> {
     (0..).zip(mixtures).map(move |(document, mixture)| {
         let topic = |(topic, share)| json!({ "topic": topic, "share": shortest(share) });
-        let best: Vec<Value> = best((0..).zip(mixture.iter().copied()), number).into_iter().map(topic).collect();
+        let best: Vec<Value> = best_of(documents, document, mixture, number).into_iter().map(topic).collect();
         json!({ "document": documents.names.name(document), "topics": best })
     })
 }
@@ -122,14 +129,22 @@ fn write_lines(path: &Path, objects: impl Iterator<Item = Value>) -> anyhow::Res
     output::write_text(path, &objects.map(|object| format!("{object}\n")).collect::<String>())
 }
 
+/// Returns the best topics of a document; none if no word of it tells any.
+fn best_of(documents: &NewDocuments, document: u32, mixture: &[f32], number: usize) -> Vec<(u32, f32)> {
+    match documents.words[document as usize].is_empty() {
+        true => Vec::new(),
+        false => best((0..).zip(mixture.iter().copied()), number),
+    }
+}
+
 /// Lists the best topics of each document.
 fn listed(documents: &NewDocuments, mixtures: &[Vec<f32>], number: usize) -> String {
-    let line = |(document, mixture): (usize, &Vec<f32>)| {
+    let line = |(document, mixture): (u32, &Vec<f32>)| {
         let topic = |(topic, share): (u32, f32)| format!("{topic}:{share:.3}");
-        let topics: Vec<String> = best((0..).zip(mixture.iter().copied()), number).into_iter().map(topic).collect();
-        format!("{}  {}\n", documents.names.name(document as u32), topics.join(" "))
+        let topics: Vec<String> = best_of(documents, document, mixture, number).into_iter().map(topic).collect();
+        format!("{}  {}\n", documents.names.name(document), topics.join(" "))
     };
-    mixtures.iter().enumerate().map(line).collect()
+    (0..).zip(mixtures).map(line).collect()
 }
 
 fn write(output: &Path, documents: &NewDocuments, mixtures: &[Vec<f32>]) -> anyhow::Result<()> {

@@ -170,10 +170,7 @@ impl Watch {
             let last = self.last.get();
             live.tell("begin", &serde_json::json!({ "command": command, "config": config, "input": input, "machine": machine, "last": last }));
         }
-        live.tell(
-            "iteration",
-            &serde_json::json!({ "done": done, "memory": megagrid_training::record::peak_rss_bytes() }),
-        );
+        live.tell("iteration", &serde_json::json!({ "done": done, "memory": megagrid_engine::os::peak_rss_bytes() }));
     }
 }
 
@@ -241,7 +238,8 @@ pub fn summary(record: &Record) -> String {
     let before = done_before.map_or(String::new(), |done| format!(", {done} of them before"));
     text.push_str(&format!("\n  {iterations} iterations{before} (ended by {ended_by})"));
     if let Some(best) = best_iteration.filter(|best| *best != iterations) {
-        text.push_str(&format!(", the model is of iteration {best}, the best on test data"));
+        let of = if record.tuning.is_some() { " of those after the trials" } else { "" };
+        text.push_str(&format!(", the model is of iteration {best}, the best on test data{of}"));
     }
     if let Some(rate) = edges_per_second {
         let Machine { workers, processes, vector, .. } = &record.machine;
@@ -271,7 +269,8 @@ pub fn summary(record: &Record) -> String {
         text.push_str(&format!("  note: the residual {residual:.3e} is above --tolerance {tolerance:e}; {advice}\n"));
     }
     if let Some(peak) = record.peak_rss_bytes {
-        text.push_str(&format!("  peak memory {}\n", progress::bytes(peak)));
+        let of = record.machine.processes.map_or("", |_| " of process 0");
+        text.push_str(&format!("  peak memory{of} {}\n", progress::bytes(peak)));
     }
     text
 }

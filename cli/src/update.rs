@@ -21,7 +21,7 @@ use crate::train;
 /// models of mf and als keep their rows, and new ones come behind them; so do documents and words of lda. Models of `mf` and `lda` go on with
 /// what is new only, in time that depends on its size, not on that of all others, as long as nothing is removed. All other models go on with
 /// all data: those that they were trained on, which their manifests name, and those that changed since. Nothing is kept for testing. Models
-/// of `hits` are trained again.
+/// of `hits` cannot go on: train on all data anew.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:
   megagrid update movies monday.csv
@@ -87,7 +87,8 @@ fn entry<A: Trains>() -> (&'static str, RunOne) {
 fn run_one<A: Trains>(args: &Args) -> anyhow::Result<()> {
     let place = match &args.model {
         Some(directory) => Place::New(directory.clone()),
-        None => Place::Same(args.directory.clone()),
+        // What is replaced is no longer where the process is.
+        None => Place::Same(args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone())),
     };
     place.check()?;
     let common = args.common();
@@ -118,7 +119,9 @@ impl Args {
         let usual = Common::augment_args(Command::new("update").no_binary_name(true));
         let common: Common = parsed(&usual.get_matches_from([""; 0]));
         let workers = self.workers.map(|workers| workers as usize);
-        Common { run: RunOptions { workers, ..common.run }, json: self.json.clone(), quiet: self.quiet, ..common }
+        // What is replaced may be the directory that the process is in.
+        let json = self.json.as_ref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+        Common { run: RunOptions { workers, ..common.run }, json, quiet: self.quiet, ..common }
     }
 
     fn read<A: Trains>(&self, run: &RunOptions, quiet: bool) -> anyhow::Result<(Job<A>, update::Before)> {

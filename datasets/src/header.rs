@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use crate::columns::ENDS;
+use crate::missing::MISSING;
 use crate::records::{Link, Pair, Rating, RatingTime, Record, WeightedLink};
 use crate::roles::{Places, listed};
 use crate::text::{Malformed, Separator, Text, integer, number, paired};
@@ -240,11 +241,9 @@ impl<'t> First<'t> {
     }
 }
 
-/// What stands for a number that is not there, and is no name of a column.
-const MISSING: [&[u8]; 6] = [b"", b"na", b"n/a", b"null", b"none", b"?"];
-
+/// Tells whether a field stands for a value that is not there, however it is written, so that it is no name of a column.
 fn is_missing(field: &[u8]) -> bool {
-    MISSING.iter().any(|missing| field.eq_ignore_ascii_case(missing))
+    matches!(field, b"" | b"?") || MISSING.iter().any(|missing| field.eq_ignore_ascii_case(missing.as_bytes()))
 }
 
 fn looks_numeric(field: &[u8]) -> bool {

@@ -205,10 +205,6 @@ impl<T: EdgeData> Edges<T> {
 }
 
 impl<T: EdgeData> EdgeSource<T> for Edges<T> {
-    fn num_edges(&self) -> usize {
-        self.source().num_edges()
-    }
-
     fn is_square(&self) -> bool {
         self.source().is_square()
     }

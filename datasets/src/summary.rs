@@ -155,6 +155,46 @@ impl<T: EdgeData> Edges<T> {
         Ok(sums)
     }
 
+    /// Counts the pairs of vertices with an edge that `counts`, however many such edges a pair has. Where several processes have read a part
+    /// each, every process calls it, before the edges are distributed, and all get the same.
+    ///
+    /// # Errors
+    /// Edges that cannot be read; a lost process.
+    pub fn num_pairs(&self, counts: impl Fn(&T) -> bool + Copy + Sync) -> io::Result<u64> {
+        let of_windows = |first, step| -> io::Result<u64> {
+            let windows: Vec<_> = windows(self.offsets(Side::Right)).into_iter().skip(first).step_by(step).collect();
+            parallel::map(windows.len(), |at| self.pairs(windows[at].clone(), counts)).into_iter().sum()
+        };
+        match self {
+            Self::Distributed(edges) => edges.num_pairs(counts),
+            Self::Cached(cache) => match cache.readers() {
+                Some(readers) => {
+                    let mut number = [of_windows(readers.process(), readers.processes())?];
+                    readers.sum(&mut number)?;
+                    Ok(number[0])
+                }
+                None => of_windows(0, 1),
+            },
+            Self::External(_) | Self::Grouped(_) => of_windows(0, 1),
+        }
+    }
+
+    /// Counts the pairs of a window.
+    fn pairs(&self, rows: Range<usize>, counts: impl Fn(&T) -> bool) -> io::Result<u64> {
+        let (mut number, offsets) = (0, &self.offsets(Side::Right)[rows.start..=rows.end]);
+        self.visit_rows(Side::Right, rows, &mut |left, data| {
+            for ends in offsets.windows(2) {
+                let [mut begin, end] = [ends[0], ends[1]].map(|end| (end - offsets[0]) as usize);
+                // Edges of a pair follow each other.
+                for pair in left[begin..end].chunk_by(|one, next| one == next) {
+                    number += u64::from(data[begin..][..pair.len()].iter().any(&counts));
+                    begin += pair.len();
+                }
+            }
+        })?;
+        Ok(number)
+    }
+
     /// Passes over every `step`th window, from the window `first` on.
     fn windows(&self, value: impl Fn(&T) -> f64 + Copy + Sync, first: usize, step: usize) -> io::Result<Found> {
         let windows: Vec<_> = windows(self.offsets(Side::Right)).into_iter().skip(first).step_by(step).collect();

@@ -92,12 +92,6 @@ impl Trace {
         &self.tables
     }
 
-    /// Returns the local data.
-    #[must_use]
-    pub fn locals(&self) -> &[Local] {
-        &self.locals
-    }
-
     /// Returns the local data that last from one iteration to the next: those whose values are fetched first.
     #[must_use]
     pub fn lasting(&self) -> Vec<LocalId> {
@@ -108,12 +102,6 @@ impl Trace {
             })
         };
         (0..self.locals.len()).filter(|&local| first(local) == Some(true)).map(LocalId).collect()
-    }
-
-    /// Returns the calls in their order.
-    #[must_use]
-    pub fn events(&self) -> &[Event] {
-        &self.events
     }
 
     /// Returns what is held at a time.

@@ -41,13 +41,6 @@ impl<T> EdgeList<T> {
         self.data.push(data);
     }
 
-    /// Appends the edges of a list of the same vertices.
-    pub fn append(&mut self, mut other: Self) {
-        self.left.append(&mut other.left);
-        self.right.append(&mut other.right);
-        self.data.append(&mut other.data);
-    }
-
     /// Returns the number of edges.
     #[must_use]
     pub fn num_edges(&self) -> usize {
@@ -111,7 +104,7 @@ impl Ends<'_> {
 /// Edges that a pass over all of them looks at together, about.
 const WINDOW_EDGES: u64 = 1 << 18;
 
-/// Cuts the vertices that have these offsets into ranges of about a million edges.
+/// Cuts the vertices that have these offsets into ranges of about 260,000 edges, or of one vertex that has more.
 ///
 /// # Panics
 /// Where there is no offset at all.

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 /// Why models cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -19,14 +18,6 @@ pub enum Error {
     Bind {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A file that cannot be read.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
         /// What the system said.
         source: io::Error,
     },

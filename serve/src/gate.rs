@@ -1,14 +1,17 @@
 //! What every request passes: who may ask, how much, from which pages, and how long; and what is counted of it.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use axum::body::{Bytes, HttpBody};
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION,
-    CONTENT_ENCODING, CONTENT_LENGTH, ORIGIN, VARY, WWW_AUTHENTICATE,
+    CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, ORIGIN, VARY, WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -23,6 +26,8 @@ const SCHEME: &[u8] = b"Bearer ";
 const OPEN: [&str; 4] = ["/", "/health", "/ready", "/fresh"];
 /// What is counted of a question whose client has gone, as nginx has it.
 const GONE: u16 = 499;
+/// Bytes of a refused body that are read at most.
+const MOST_FORGOTTEN: usize = 16 << 20;
 
 /// Lets in who knows the token, or without one who calls the server by a name that it has. Pages of other origins that may ask may read the
 /// answer too.
@@ -43,6 +48,7 @@ pub async fn guard(State(server): State<Arc<Server>>, request: Request, next: Ne
         && !knows(token, request.headers())
     {
         let refused = refused(StatusCode::UNAUTHORIZED, "expected the header \"Authorization: Bearer TOKEN\"");
+        forget(request, server.time_limit / 2).await;
         counted(&server, ([(WWW_AUTHENTICATE, "Bearer")], refused).into_response())
     } else {
         next.run(request).await
@@ -65,6 +71,22 @@ fn unreadable(headers: &HeaderMap, body_limit: usize) -> Option<Response> {
     let coding = headers.get(CONTENT_ENCODING).filter(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))?;
     let problem = format!("the body is {}; send it as it is", String::from_utf8_lossy(coding.as_bytes()));
     Some(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, problem))
+}
+
+/// Reads a body that is refused, as far as it is not too long, and forgets it: many clients send all of it before they look for an answer.
+async fn forget(request: Request, patience: Duration) {
+    if request.headers().contains_key(EXPECT) {
+        // Who asks first sends nothing.
+        return;
+    }
+    let (mut body, mut left) = (request.into_body(), MOST_FORGOTTEN);
+    let all = async {
+        while let Some(Ok(frame)) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+            let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return };
+            left = rest;
+        }
+    };
+    let _ = tokio::time::timeout(patience, all).await;
 }
 
 /// What a body gets that has more than so many bytes.
@@ -121,7 +143,10 @@ pub async fn in_time(
     let unreadable = unreadable(request.headers(), server.body_limit);
     let answering = async {
         match unreadable {
-            Some(refused) => refused,
+            Some(refused) => {
+                forget(request, server.time_limit / 2).await;
+                refused
+            }
             None => next.run(request).await,
         }
     };
@@ -174,8 +199,6 @@ impl Drop for Asked<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use axum::body::Body;
     use hyper::service::Service;
     use hyper_util::service::TowerToHyperService;

@@ -1,7 +1,8 @@
 //! Models of `blockpg`: how likely samples are of which class.
 
-use megagrid_datasets::Lookup;
+use megagrid_datasets::{Lookup, Role, Roles};
 use megagrid_training::blockpg::{Linear, Prediction};
+use megagrid_training::model::Manifest;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -12,6 +13,8 @@ use crate::questions::{Answer, Answers, Name, checked, checked_value, parsed};
 pub struct OfFeatures {
     model: Linear,
     lookup: Lookup,
+    /// Whether it was trained on features and their values, and knows no words of texts.
+    is_of_values: bool,
 }
 
 #[derive(Deserialize)]
@@ -25,9 +28,12 @@ struct Predict {
 }
 
 impl OfFeatures {
-    /// Takes a model.
-    pub fn new(model: Linear) -> Self {
-        Self { lookup: model.features.lookup(), model }
+    /// Takes a model, and what is known of it.
+    pub fn new(model: Linear, manifest: &Manifest) -> Self {
+        let [format, columns]: [Option<String>; 2] = ["format", "columns"].map(|name| manifest.option(name));
+        let has_texts = columns.is_some_and(|columns| columns.parse().is_ok_and(|roles: Roles| roles.has(Role::Text)));
+        let is_of_values = matches!(format.as_deref(), Some("libsvm" | "table")) && !has_texts;
+        Self { lookup: model.features.lookup(), model, is_of_values }
     }
 
     fn predict<'s>(&self, sample: &'s [(Name, f32)]) -> Result<Prediction, Refusal> {
@@ -51,6 +57,10 @@ impl Answers for OfFeatures {
 
     fn answer(&self, _: &str, body: &[u8]) -> Result<Answer<'_>, Refusal> {
         let Predict { samples, texts } = parsed(body)?;
+        if self.is_of_values && texts.as_ref().is_some_and(|texts| !texts.is_empty()) {
+            let problem = "the model was trained on features and values, and not on texts; ask with samples, as [[[\"feature\", 1.5], …], …]";
+            return Err(Refusal::Bad(problem.to_owned()));
+        }
         if samples.is_none() && texts.is_none() {
             return Err(Refusal::Bad("expected samples, or texts".to_owned()));
         }

@@ -125,7 +125,7 @@ impl Loaded {
             }
             Linear::KIND => {
                 let (linear, manifest) = load::<Linear>(directory)?;
-                (Box::new(|_| Ok(Box::new(OfFeatures::new(linear)))), manifest)
+                (Box::new(|manifest| Ok(Box::new(OfFeatures::new(linear, manifest)))), manifest)
             }
             TopicModel::KIND => {
                 let (topics, manifest) = load::<TopicModel>(directory)?;

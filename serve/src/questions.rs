@@ -47,7 +47,7 @@ pub const MOST: usize = 10_000;
 pub struct Name(pub String);
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a name, which is a text or an integer")]
 enum TextOrInteger {
     Text(String),
     Integer(u64),

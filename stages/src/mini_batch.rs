@@ -13,16 +13,6 @@ pub enum BatchSize {
     EdgesOf(Side, u64),
 }
 
-impl BatchSize {
-    /// Returns the size as a number of its unit.
-    #[must_use]
-    pub fn amount(self) -> u64 {
-        match self {
-            Self::Edges(n) | Self::Vertices(_, n) | Self::EdgesOf(_, n) => n,
-        }
-    }
-}
-
 /// In which order batches run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub enum BatchOrder {

@@ -6,6 +6,8 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use megagrid_partition::Side;
+
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::functions::{IntoApply, IntoExchange, IntoGlobalSync, IntoIncident};
@@ -241,6 +243,14 @@ impl Check {
         }
     }
 
+    /// Counts a stage that changes the vertices of a side and needs all their edges.
+    fn whole(&mut self, side: Side) {
+        self.stage(|scope| {
+            scope.written[side as usize] = true;
+            if scope.partial[side as usize] { Err(Error::PartOfEdges(side)) } else { Ok(()) }
+        });
+    }
+
     /// Ends a batch: what it wrote and did not apply can be applied by the stages after it.
     fn close(&mut self, what: &'static str) {
         let Some(done) = self.open.pop() else { return };
@@ -263,18 +273,11 @@ impl<P: Program> Visitor<P> for Check {
     }
 
     fn incident<O: On<P>, A: Incident<P, O::Vertex>>(&mut self, _: &Arc<A>) {
-        self.stage(|scope| {
-            // It is shown the vertex to change it.
-            scope.written[O::SIDE as usize] = true;
-            if scope.partial[O::SIDE as usize] { Err(Error::PartOfEdges(O::SIDE)) } else { Ok(()) }
-        });
+        self.whole(O::SIDE);
     }
 
     fn gather<O: On<P>, G: Gather<P, O>>(&mut self, _: &Arc<G>) {
-        self.stage(|scope| {
-            scope.written[O::SIDE as usize] = true;
-            if scope.partial[O::SIDE as usize] { Err(Error::PartOfEdges(O::SIDE)) } else { Ok(()) }
-        });
+        self.whole(O::SIDE);
     }
 
     fn apply<O: On<P>, A: Apply<P, O::Vertex>>(&mut self, _: &Arc<A>) {

@@ -76,6 +76,44 @@ fn pairs_count_as_one() {
     fails(&["mf", &pairs], 1, &["pairs.txt", "edges"]);
 }
 
+/// A log of plays is the same feedback as the plays of each pair, counted.
+#[test]
+fn a_log_weighs_as_its_counts() {
+    let place = Place::new();
+    let log: String = plays()
+        .lines()
+        .flat_map(|line| {
+            let (pair, count) = line.rsplit_once(',').unwrap();
+            std::iter::repeat_n(pair.to_owned() + "\n", count.parse().unwrap())
+        })
+        .collect();
+    let (counts, log) = (place.file("counts.csv", plays()), place.file("log.csv", format!("user,item\n{log}")));
+    let alpha = |launch: &[&str], input: &str, model: &str| {
+        let model = place.name(model);
+        let als = ["als", input, "--dims", "4", "--iterations", "2", "-w", "1", "-q", "--model", &model];
+        done(&[launch, &als[..]].concat());
+        json(Path::new(&model).join("model.json"))["config"]["alpha"].as_f64().unwrap()
+    };
+    let expected = alpha(&[], &counts, "counts");
+    assert!(expected < 9.0, "10 over a mean above 1: {expected}");
+    assert_eq!(alpha(&[], &log, "log"), expected);
+    assert_eq!(alpha(&["launch", "-n", "2", "--"], &log, "two"), expected);
+    let cache = place.name("log.mgrid");
+    done(&["convert", &log, &cache, "--as", "ratings", "--columns", "rating=none"]);
+    assert_eq!(alpha(&["launch", "-n", "2", "--"], &cache, "cached"), expected);
+
+    // The default is that of all feedback after an update too, and what was given stays.
+    let more = place.file("more.csv", "user,item\nu0,i0\nu0,i0\nu0,i0\nu0,i0\n".repeat(20));
+    let model = place.name("log");
+    done(&["update", &model, &more, "-q"]);
+    let updated = json(place.name("log/model.json"))["config"]["alpha"].as_f64().unwrap();
+    assert!(updated < expected, "{updated}");
+    let given = place.name("given");
+    done(&["als", &log, "--dims", "4", "--iterations", "2", "--alpha", "3", "-q", "--model", &given]);
+    done(&["update", &given, &more, "-q"]);
+    assert_eq!(json(place.name("given/model.json"))["config"]["alpha"], 3.0);
+}
+
 #[test]
 fn what_is_no_feedback_is_refused() {
     let place = Place::new();

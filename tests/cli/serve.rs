@@ -217,6 +217,9 @@ fn models_answer_as_their_commands_do() {
             assert!((found["probabilities"][class].as_f64().unwrap() - expected).abs() < 1e-6, "{found}, not {line}");
         }
     }
+    let (status, said) = server.ask("/models/kinds/predict", &json!({ "texts": ["1:1 4:0.5"] }));
+    assert_eq!(status, 400);
+    assert!(said["error"].as_str().unwrap().contains("and not on texts; ask with samples"), "{said}");
     assert_eq!(server.answers("/find", &json!({ "text": "I2", "number": 3 })), json!(["i2", "i20", "i21"]));
     assert_eq!(server.answers("/find", &json!({ "text": "39", "users": true })), json!(["u39"]));
     let map = server.answers("/map", &json!({}));
@@ -274,6 +277,7 @@ fn what_cannot_be_answered_is_refused_with_the_reason() {
         ),
         ("/similar", "{\"items\": [\"i999\"]}", 404, "item \"i999\""),
         ("/predict", "{\"pairs\": []}", 400, "number of pairs is 0"),
+        ("/recommend", "{\"users\": [1.5]}", 400, "expected a name, which is a text or an integer"),
         ("/topics", "{\"texts\": [\"x\"]}", 404, "no model answers \"topics\""),
         ("/models/movies/top", "{}", 404, "\"movies\" does not answer \"top\", but recommend, similar, predict, find"),
         ("/models/films/recommend", "{}", 404, "no model \"films\""),
@@ -302,6 +306,10 @@ fn what_cannot_be_answered_is_refused_with_the_reason() {
         assert_eq!(allow, allowed.map(str::to_lowercase), "{method} {path}");
     }
     assert!(server.get("/metrics").contains("question=\"recommend\",status=\"413\"} 1"), "refusals are counted too");
+
+    // Who sends all of a body first comes to the answer as well.
+    let (status, _, said) = server.send("POST", "/recommend", "", &" ".repeat(6 << 20));
+    assert_eq!(status, 413, "{said}");
 
     // Half a request, a hundred times, is in nobody's way.
     let halves: Vec<TcpStream> = (0..100)

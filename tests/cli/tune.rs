@@ -275,6 +275,8 @@ fn what_cannot_be_tuned_is_refused() {
     tune(&["--tune", "step=0.1"], 2, &["nothing to tune"]);
     tune(&["--tune", "step"], 2, &["no = in it"]);
     tune(&["--budget", "0"], 2, &["a budget of 0 is too small for one trial"]);
+    tune(&["--evaluate-every", "5"], 2, &["tune measures after each iteration", "leave out --evaluate-every"]);
+    tune(&["--consistency", "async", "--tune", "slack=0,1"], 2, &["with --consistency async there is no bound"]);
     tune(&["--virtual-workers", "4"], 2, &["--virtual-workers is not for tune"]);
     tune(&["--tune", "step=log:1e4..1e6", "--dims", "4"], 1, &["diverged", "the least bad was step="]);
     fails(&["tune", "lda", &ratings, "--tune", "topics=5,10"], 2, &["lda has no such tunable; it has sampler"]);
@@ -339,6 +341,40 @@ fn a_path_that_is_no_unicode_is_no_panic() {
 }
 
 #[test]
+fn what_is_asked_for_is_tried_and_of_lists_all() {
+    let place = Place::new();
+    let (ratings, record) = (place.ratings(), place.name("run.json"));
+    let of = |args: &[&str]| {
+        let said = done(&[&["tune"], args, &["-w", "1", "--iterations", "16", "--json", &record]].concat());
+        let tuning = json(&record)["tuning"].clone();
+        let trials: Vec<(String, u64, f64)> = tuning["trials"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|trial| {
+                let number = |name: &str| trial[name].as_f64().unwrap();
+                (trial["setting"].as_str().unwrap().to_owned(), number("iterations") as u64, number("speed"))
+            })
+            .collect();
+        (said, trials)
+    };
+    let (said, trials) = of(&["als", &ratings, "--dims", "64", "--block", "48"]);
+    let mut settings: Vec<&str> = trials.iter().map(|(setting, ..)| &**setting).collect();
+    settings.sort_unstable();
+    assert_eq!(
+        settings,
+        ["block=16", "block=32", "block=48", "block=64"],
+        "each once, and the one that was given: {said}"
+    );
+    assert!(trials.iter().all(|(_, iterations, speed)| *iterations > 0 && *speed > 0.0), "{trials:?}");
+    assert!(said.contains("tuned by 4 trials (grid), "), "{said}");
+    // Fewer iterations of trials than settings.
+    let (said, trials) = of(&["als", &ratings, "--dims", "64", "--budget", "2"]);
+    assert_eq!(trials.len(), 2, "{trials:?}");
+    assert!(said.contains("tuned by 2 trials of 2 of 3 settings (grid), "), "{said}");
+}
+
+#[test]
 fn the_first_search_tries_as_many_settings_as_allowed() {
     let place = Place::new();
     let (ratings, record) = (place.ratings(), place.name("run.json"));
@@ -354,5 +390,6 @@ fn the_first_search_tries_as_many_settings_as_allowed() {
     // One trial, which is the run: nothing of it was lost.
     let als =
         ["tune", "mf", &ratings, "--optimizer", "als", "--tune", "workers=1,2", "--trials", "1", "--iterations", "12"];
-    assert!(done(&als).starts_with("tuned by 1 trial (grid), 0 % of the run, "));
+    let said = done(&als);
+    assert!(said.starts_with("tuned by 1 trial of 1 of 2 settings (grid), "), "{said}");
 }

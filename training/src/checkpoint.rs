@@ -15,7 +15,7 @@ use crate::leg::Leg;
 use crate::looks::Looks;
 use crate::model::{self, Model};
 use crate::options::Options;
-use crate::processes::Processes;
+use crate::processes::{Processes, shown};
 use crate::record::Record;
 use crate::run_options::{CheckpointOptions, RunOptions};
 use crate::stopping::Stopping;
@@ -240,15 +240,17 @@ impl Checkpoints {
             [&before, &self.fixed].map(|all| move |name: &String| all.get(name).cloned().unwrap_or_default());
         // Where options differ, data may differ for it, and with what is made of data other options; those of another command are others.
         let differing = names.into_iter().filter(|name| then(name) != now(name));
-        match differing
-            .min_by_key(|name| (*name != COMMAND, name.starts_with(DIGEST), !self.of_data.contains(&name.as_str())))
-        {
+        // Numbers and what is not set may follow from options that are words.
+        let is_word = |name: &String| then(name).is_string() && now(name).is_string();
+        match differing.min_by_key(|name| {
+            (*name != COMMAND, name.starts_with(DIGEST), !self.of_data.contains(&name.as_str()), !is_word(name))
+        }) {
             Some(name) => Err(Error::invalid(
                 directory,
                 format!(
                     "its checkpoints are of a run with {name} {}, and now it is {}; use the same options and data",
-                    then(name),
-                    now(name)
+                    shown(&then(name)),
+                    shown(&now(name))
                 ),
             )),
             None => Ok(true),

@@ -74,8 +74,9 @@ impl Processes {
         let Some(cluster) = &self.cluster else { return Ok(()) };
         let mut facts = vec![("command", command.to_owned())];
         let options = config.as_object().into_iter().flatten().filter(|(name, _)| !OF_ONE.contains(&name.as_str()));
-        let text = |value: &Value| if value.is_null() { UNSET.to_owned() } else { value.to_string() };
-        facts.extend(options.map(|(name, value)| (name.as_str(), text(value))));
+        // Numbers may follow from options that are words.
+        let (words, numbers): (Vec<_>, Vec<_>) = options.partition(|(_, value)| value.is_string());
+        facts.extend(words.into_iter().chain(numbers).map(|(name, value)| (name.as_str(), shown(value))));
         let is_set = |name: &str| config.get(name).is_some_and(|value| !value.is_null());
         // A directory may have other names elsewhere.
         let named = ["checkpoint", "resume", "from"].map(|name| (name, is_set(name)));
@@ -156,6 +157,11 @@ impl Processes {
 
 /// What a process has that a fact is of, where it has not.
 const UNSET: &str = "unset";
+
+/// Writes the value of an option.
+pub(crate) fn shown(value: &Value) -> String {
+    if value.is_null() { UNSET.to_owned() } else { value.to_string() }
+}
 
 /// Returns a checksum of what is read, in its order, from the files of a path. What cannot be read again, a pipe or a name that is no
 /// Unicode, has none.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use megagrid_engine::{IterationReport, Traffic, WorkerSeconds};
+use megagrid_engine::{IterationReport, Traffic, WorkerSeconds, os};
 use serde::{Deserialize, Serialize};
 
 /// A name that the program knows, or that stood in a record.
@@ -63,11 +63,27 @@ pub struct Tuning {
     /// The command line that trains with the first of them, if a command did.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
+    /// Settings that there are, where all that is tuned has lists of values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub possible: Option<usize>,
     /// Every trial.
     pub trials: Vec<Trial>,
 }
 
 impl Tuning {
+    /// Says how many trials there were, and of how many settings where a search could not try all.
+    #[must_use]
+    pub fn tried(&self) -> String {
+        let (trials, plural) = (self.trials.len(), if self.trials.len() == 1 { "" } else { "s" });
+        let mut settings: Vec<&str> = self.trials.iter().map(|trial| &*trial.setting).collect();
+        settings.sort_unstable();
+        settings.dedup();
+        match self.possible.filter(|possible| *possible > settings.len()) {
+            Some(possible) => format!("{trials} trial{plural} of {} of {possible} settings", settings.len()),
+            None => format!("{trials} trial{plural}"),
+        }
+    }
+
     /// Says what the command line makes: it has one setting, and the run may have had several.
     #[must_use]
     pub fn of_command(&self) -> &'static str {
@@ -215,7 +231,7 @@ impl Record {
         }
         self.result.edges_per_second = edges_per_second(&self.iterations);
         self.result.imbalance = median(self.iterations.iter().filter_map(|one| one.imbalance));
-        self.peak_rss_bytes = peak_rss_bytes();
+        self.peak_rss_bytes = os::peak_rss_bytes();
     }
 }
 
@@ -381,14 +397,6 @@ impl Spread {
         let ends = values.fold((median, median), |(min, max), value| (min.min(value), max.max(value)));
         Some(Self { median, min: ends.0, max: ends.1 })
     }
-}
-
-/// Returns the most memory that this process has had.
-pub fn peak_rss_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
 }
 
 #[cfg(test)]

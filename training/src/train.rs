@@ -337,6 +337,8 @@ pub(crate) fn conclude<A: Algorithm>(
     record.result.path = model.path()?;
     // The model may be of an iteration after which it was not measured, or of an l1 that was left behind.
     record.result.objective = model.objective().or(record.result.objective);
+    // The model takes memory too.
+    record.peak_rss_bytes = megagrid_engine::os::peak_rss_bytes();
     Ok(Some(model))
 }
 

@@ -62,6 +62,8 @@ pub struct Search<'s, 't, T: Trainer> {
     pub trials: &'s mut Vec<Trial>,
     /// The branches of this search's trials, as they ended.
     pub seen: Vec<Live>,
+    /// Seconds that the searcher took to decide, at most.
+    pub deciding: f64,
 }
 
 /// A trial that was summarized.
@@ -86,6 +88,11 @@ impl<T: Trainer> Search<'_, '_, T> {
         let end = self.branches.clocks + self.bounds.clocks;
         let begin = self.trials.len();
         let kept = if self.ranges().next().is_some() { self.bounds.clocks * KEPT / 100 } else { 0 };
+        if let Some(settings) = self.searcher.settings().filter(|_| kept == 0) {
+            // Each is to have its trial.
+            let part = self.bounds.clocks / settings.clamp(1, self.bounds.trials) as u64;
+            self.bounds.clocks_of_trial = self.bounds.clocks_of_trial.min(part.max(least));
+        }
         let first_end = end - kept.min(self.bounds.clocks - least);
         let (trial_time, mut best) = self.find_trial_time(first_end)?;
         // Nothing lies around trials of which none makes progress.
@@ -114,7 +121,6 @@ impl<T: Trainer> Search<'_, '_, T> {
         let (mut trial_time, mut alive) = (0.0_f64, Vec::<Live>::new());
         let begin = self.trials.len();
         loop {
-            let deciding = Instant::now();
             let mut has_next = self.trials.len() - begin + alive.len() < self.bounds.trials;
             if has_next {
                 let next = self.next_trial()?;
@@ -122,9 +128,10 @@ impl<T: Trainer> Search<'_, '_, T> {
                 alive.extend(next);
             }
             if self.bounds.decisions_count {
-                trial_time = trial_time.max(deciding.elapsed().as_secs_f64());
+                trial_time = trial_time.max(self.deciding);
             }
-            for live in &mut alive {
+            // Of the clocks that are left the new one is to have some.
+            for live in alive.iter_mut().rev() {
                 self.train(live, trial_time, end)?;
             }
             if let Some(longest) = alive.iter().map(Live::time).max_by(f64::total_cmp) {
@@ -251,13 +258,15 @@ impl<T: Trainer> Search<'_, '_, T> {
 
     fn goes_on(&self, begin: usize, end: u64) -> bool {
         let speeds: Vec<f64> = self.trials[begin..].iter().map(|trial| trial.speed).collect();
-        let settled = !self.searcher.is_exhaustive() && is_settled(&speeds);
+        let settled = self.searcher.settings().is_none() && is_settled(&speeds);
         !settled && self.is_room(begin, end)
     }
 
     fn next_trial(&mut self) -> Result<Option<Live>, Failure<T::Error>> {
-        let Some(point) = self.first.take().or_else(|| self.searcher.propose()) else { return Ok(None) };
-        let (parent, loss) = self.parent;
+        let begin = Instant::now();
+        let point = self.first.take().or_else(|| self.searcher.propose());
+        self.deciding = self.deciding.max(begin.elapsed().as_secs_f64());
+        let (Some(point), (parent, loss)) = (point, self.parent) else { return Ok(None) };
         self.branches.fork(parent, loss, point).map(Some).map_err(Failure::Trainer)
     }
 

@@ -236,7 +236,8 @@ impl<T: Trainer> Run<'_, '_, T> {
         let mut searcher = self.options.searcher.searcher(self.branches.space, seed);
         self.progress.searches += 1;
         let (branches, trials) = (&mut self.branches, &mut self.progress.trials);
-        Search { branches, searcher: &mut *searcher, bounds, number, parent, first, trials, seen: Vec::new() }.run()
+        let (searcher, seen) = (&mut *searcher, Vec::new());
+        Search { branches, searcher, bounds, number, parent, first, trials, seen, deciding: 0.0 }.run()
     }
 
     /// Takes a trial into the run: its clocks are the run's. Of its held-out errors that of the last clock only is, since the state

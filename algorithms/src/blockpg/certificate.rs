@@ -15,6 +15,7 @@ use std::io;
 use megagrid_partition::{EdgeSource, Side};
 
 use super::Config;
+use super::optimality::EXCESS;
 
 /// A model and the data that it is to fit.
 #[derive(Clone, Copy)]
@@ -119,9 +120,6 @@ impl Certificate {
         self.gap <= tolerance && (config.l1 == 0.0 || self.violation_at_zero <= EXCESS * config.l1)
     }
 }
-
-/// A weight at zero may exceed l1 by this part of it.
-const EXCESS: f64 = 1e-4;
 
 /// Returns log(1 + exp(−margin)), without overflow.
 #[must_use]

@@ -10,14 +10,12 @@ pub fn section(subjects: &[Subject<'_>]) -> String {
 }
 
 fn of_run(tuning: &Tuning) -> String {
-    let Tuning { part, seconds, searcher, command, most_branches, .. } = tuning;
+    let Tuning { seconds, searcher, command, most_branches, .. } = tuning;
     let told = format!(
-        "<p>{} trials by {}, {:.0} % of the run and {:.2} s; at most {most_branches} branches at a time. \
+        "<p>{} by {}, {seconds:.2} s beside the run's own; at most {most_branches} branches at a time. \
          A command for {}:</p><pre>{}</pre>",
-        tuning.trials.len(),
+        tuning.tried(),
         escape(searcher),
-        100.0 * part,
-        seconds,
         tuning.of_command(),
         escape(command)
     );

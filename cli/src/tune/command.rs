@@ -12,7 +12,11 @@ use crate::entry::{Args, Spelling, Trains, parsed};
 /// Returns the command line that trains with options, made of these and not of how this command was written. Its model goes beside that
 /// of the tuned run; checkpoints and records, whose places are taken, are left out.
 pub fn without_trials<A: Trains>(args: &Args<A>, options: &A::Options, run: &RunOptions) -> anyhow::Result<String> {
-    let mut line = Line(vec!["megagrid".to_owned(), A::NAME.to_owned()]);
+    let mut line = Line(vec!["megagrid".to_owned()]);
+    if let Some(peers) = args.common.processes.peers.as_ref().filter(|peers| peers.processes() > 1) {
+        line.0.push(format!("launch -n {} --", peers.processes()));
+    }
+    line.0.push(A::NAME.to_owned());
     let usual: Args<A> =
         parsed(&Args::<A>::augment_args(Command::new(A::NAME).no_binary_name(true)).get_matches_from(["input"]));
     line.0.push(quoted(&args.source.input.to_string_lossy()));
@@ -30,8 +34,6 @@ pub fn without_trials<A: Trains>(args: &Args<A>, options: &A::Options, run: &Run
     let Common { run: given, cache, model, .. } = &args.common;
     let seed = if run.seed == usual.common.run.seed { Value::Null } else { run.seed.into() };
     line.option("seed", &seed);
-    let every = Some(given.evaluate_every).filter(|every| *every > 0);
-    line.option("evaluate_every", &every.map_or(Value::Null, Value::from));
     line.option("patience", &given.patience.map_or(Value::Null, Value::from));
     line.option("vector", &given.vector.map_or(Value::Null, |level| level.name().into()));
     let model = model.as_deref().map(beside);

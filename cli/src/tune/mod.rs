@@ -11,7 +11,7 @@ use megagrid_training::tune::{TuneOptions, Tuned, tune};
 use crate::algorithms::each;
 use crate::entry::{self, Chosen, Entry, List, Trains, parsed};
 use crate::failure::usage;
-use crate::progress::{Progress, counted};
+use crate::progress::Progress;
 use crate::train;
 use view::View;
 
@@ -108,14 +108,8 @@ fn check_tunables<A: Trains>(tuning: &TuneOptions, options: &A::Options) -> anyh
 }
 
 fn summary(tuning: &Tuning) -> String {
-    let mut text = format!(
-        "tuned by {} ({}), {:.0} % of the run, {:.2} s\n",
-        counted(tuning.trials.len(), "trial"),
-        tuning.searcher,
-        // A sum of nothing is -0.
-        100.0 * tuning.part + 0.0,
-        tuning.seconds
-    );
+    let Tuning { searcher, seconds, .. } = tuning;
+    let mut text = format!("tuned by {} ({searcher}), {seconds:.2} s beside the run's own\n", tuning.tried());
     for (after, setting) in &tuning.settings {
         text.push_str(&format!("  after {after} iterations: {setting}\n"));
     }

@@ -146,10 +146,6 @@ impl<T: EdgeData> EdgeSource<T> for Cache<T> {
         self.file.header.square
     }
 
-    fn num_edges(&self) -> usize {
-        self.file.header.num_edges as usize
-    }
-
     fn offsets(&self, side: Side) -> &[u64] {
         bytemuck::cast_slice(self.offsets[side as usize].bytes())
     }

@@ -52,14 +52,49 @@ impl<T: EdgeData> DistributedEdges<T> {
         Ok(())
     }
 
+    /// Returns the rounds in which all send what they have read, window by window.
+    fn rounds(&self) -> io::Result<usize> {
+        let windows = self.readers.gather_numbers([self.read.num_windows() as u64])?;
+        Ok(windows.into_iter().map(|[windows]| windows as usize).max().unwrap_or(0))
+    }
+
+    /// Counts the pairs of vertices with an edge that `counts`. Each process counts those of some right vertices.
+    pub(crate) fn num_pairs(&self, counts: impl Fn(&T) -> bool) -> io::Result<u64> {
+        let processes = self.readers.processes();
+        let (mut mine, mut settled) = (Vec::<u64>::new(), 0);
+        for at in 0..self.rounds()? {
+            let mut parts = vec![Vec::<u64>::new(); processes];
+            if at < self.read.num_windows() {
+                let Window { ids: [left, right], data } = self.read.read(at).map_err(io::Error::other)?;
+                for ((left, right), data) in left.into_entries().into_iter().zip(right.into_entries()).zip(&data) {
+                    if counts(data) {
+                        parts[right as usize % processes].push(u64::from(left) << 32 | u64::from(right));
+                    }
+                }
+            }
+            let parts = parts.iter().map(|part| bytemuck::cast_slice(part).to_vec()).collect();
+            for bytes in self.readers.exchange(parts)? {
+                mine.extend(bytemuck::pod_collect_to_vec::<u8, u64>(&bytes));
+            }
+            if mine.len() > 2 * settled {
+                mine.sort_unstable();
+                mine.dedup();
+                settled = mine.len();
+            }
+        }
+        mine.sort_unstable();
+        mine.dedup();
+        let mut number = [mine.len() as u64];
+        self.readers.sum(&mut number)?;
+        Ok(number[0])
+    }
+
     /// Sends what was read to its holders, window by window; returns what came, in the order of the input.
     fn exchange(&self, holders: Holders<'_>) -> io::Result<Spill<T>> {
         let read = &self.read;
-        let windows = self.readers.gather_numbers([read.num_windows() as u64])?;
-        let rounds = windows.into_iter().map(|[windows]| windows as usize).max().unwrap_or(0);
         let num_vertices = self.offsets.each_ref().map(|offsets| offsets.len() - 1);
         let (mut held, mut senders) = (Spill::new().map_err(io::Error::other)?, Vec::new());
-        for at in 0..rounds {
+        for at in 0..self.rounds()? {
             let is_there = at < read.num_windows();
             let window = if is_there { read.read(at).map_err(io::Error::other)? } else { Window::default() };
             let arrived = self.readers.exchange(deal(window, holders, self.readers.processes()))?;

@@ -268,9 +268,9 @@ impl Group<'_> {
         Error::Malformed { path: self.place.path.clone(), line, field, found, expected }
     }
 
-    /// Refuses a column for what it holds.
-    pub(crate) fn wrong_column(&self, at: usize, expected: &str) -> Error {
-        self.wrong_type(&self.schema.column(at), expected)
+    /// Refuses a column that does not hold texts.
+    pub(crate) fn no_texts(&self, at: usize) -> Error {
+        self.wrong_type(&self.schema.column(at), "texts")
     }
 
     pub(super) fn wrong_type(&self, described: &ColumnDescriptor, expected: &str) -> Error {

@@ -95,7 +95,7 @@ impl Reader<'_> {
             error => error,
         })?;
         if of == Use::Text && !cells.are_texts() {
-            return Err(group.wrong_column(at, "texts"));
+            return Err(group.no_texts(at));
         }
         Ok(cells)
     }

@@ -50,9 +50,15 @@ impl Part<'_> {
     /// Tells whether it is read by itself, on all threads: what is read beside others is kept until it is its turn, and a large part would
     /// take much memory. A compressed file is decoded by one thread, so that others go on beside it.
     fn is_large(&self) -> bool {
-        let Self::File(path, span) = self else { return false };
-        let bytes = fs::metadata(path).map_or(0, |file| file.len().min(span.end).saturating_sub(span.start));
-        bytes > LARGE_BYTES && fs::File::open(path).is_ok_and(|mut file| matches!(Compression::of(&mut file), Ok(None)))
+        let Self::File(path, _) = self else { return false };
+        self.bytes().is_some_and(|bytes| bytes > LARGE_BYTES)
+            && fs::File::open(path).is_ok_and(|mut file| matches!(Compression::of(&mut file), Ok(None)))
+    }
+
+    /// Returns how many bytes a part of a file has, compressed if it is.
+    fn bytes(&self) -> Option<u64> {
+        let Self::File(path, span) = self else { return None };
+        fs::metadata(path).ok().map(|file| file.len().min(span.end).saturating_sub(span.start))
     }
 }
 
@@ -291,6 +297,9 @@ impl<'a> Input<'a> {
         match part {
             Part::File(path, span) => {
                 let source = open::open(path, span, self.readers.as_ref())?;
+                // To clear a window takes longer than to read a small file. One more byte, so that its end shows; compressed text is longer.
+                let most = part.bytes().map(|bytes| if source.compression.is_some() { 16 * bytes } else { bytes + 1 });
+                let window_bytes = most.map_or(window_bytes, |most| window_bytes.min(most.max(1 << 12) as usize));
                 Text::new(path.clone(), source, span.start, window_bytes)
             }
             Part::Pipe(pipe) => {

@@ -230,7 +230,7 @@ fn who_is_there(shared: &Shared) -> String {
         Err(Refusal::Final(ClusterError::Secret { .. })) => "job",
         _ => "program",
     };
-    format!("the port is taken by another {who}; choose another, under Slurm with {PORT_BASE}")
+    format!("the port is taken by another {who}; choose another, with launch --port-base, under Slurm with {PORT_BASE}")
 }
 
 /// Accepts connections until the cluster closes.
@@ -350,6 +350,15 @@ fn check(shared: &Shared, hello: &Hello, from: SocketAddr) -> Result<(), String>
     }
     if process >= here.len() {
         return Err(format!("a process at {place} has number {process}, and there are {}", here.len()));
+    }
+    if hello.purpose == Purpose::Control {
+        let state = lock(&shared.state);
+        if let Some(reason) = &state.reason {
+            return Err(reason.clone());
+        }
+        if state.closing {
+            return Err(format!("process {own} has ended"));
+        }
     }
     match hello.purpose {
         Purpose::Probe => Err(format!("process {own} of this job is running there already; was it started twice?")),

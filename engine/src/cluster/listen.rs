@@ -9,11 +9,11 @@ use super::frame::{self, FrameError, Message};
 use super::link::{CLOSED, Link, describe_io};
 use super::shared::Shared;
 
-/// Adds a control connection and starts its threads, which end with it. Refuses a second one to a process.
+/// Adds a control connection and starts its threads, which end with it. Refuses a second one to a process, and any once the cluster closes.
 pub(super) fn add(shared: &Arc<Shared>, link: Link) -> io::Result<()> {
     let link = Arc::new(link);
     shared.change(|state| {
-        if state.links[link.process].is_some() {
+        if state.closing || state.links[link.process].is_some() {
             return Err(io::ErrorKind::AlreadyExists);
         }
         state.open[link.process] = true;

@@ -42,10 +42,12 @@ pub use sockets::prepare;
 use megagrid_partition::parallel::lock;
 
 use frame::Message;
-use shared::Shared;
+use shared::{Shared, State};
 
 /// How long [`Cluster::join`] usually waits for the others.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long process 0 tells those that come late why the job ended before it began.
+const LATECOMERS: Duration = Duration::from_secs(2);
 /// How long an orderly end waits for the others.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -138,10 +140,15 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         self.shared.wait_for_end();
+        // Who comes a moment later is told why the job ended before it began, too.
+        let is_early = |state: &State| state.job.is_none() && state.reason.is_some();
+        if self.process() == 0 && is_early(&lock(&self.shared.state)) {
+            drop(self.shared.wait(LATECOMERS, |_| false));
+        }
         let links = self.shared.change(|state| {
             (state.leaving, state.closing) = (true, true);
             state.sockets.clear();
-            std::mem::take(&mut state.links)
+            state.links.iter_mut().map(Option::take).collect::<Vec<_>>()
         });
         links.iter().flatten().for_each(|link| link.close());
         // Then the port is free again.

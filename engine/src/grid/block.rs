@@ -26,8 +26,6 @@ mod sealed {
 
 /// A shard-local id: 16 bits where shards allow it. Sealed: the walk relies on a checked id to stay what it was.
 pub trait Id: sealed::Sealed + Item + Ord + TryFrom<usize> {
-    /// How many rows a shard may have.
-    const MAX_ROWS: usize;
     /// Returns the id as a row number.
     fn index(self) -> usize;
     /// Returns the id of a row, which is another one where it does not fit.
@@ -35,8 +33,6 @@ pub trait Id: sealed::Sealed + Item + Ord + TryFrom<usize> {
 }
 
 impl Id for u16 {
-    const MAX_ROWS: usize = 1 << 16;
-
     #[inline(always)]
     fn index(self) -> usize {
         self as usize
@@ -49,8 +45,6 @@ impl Id for u16 {
 }
 
 impl Id for u32 {
-    const MAX_ROWS: usize = 1 << 31;
-
     #[inline(always)]
     fn index(self) -> usize {
         self as usize

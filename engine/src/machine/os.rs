@@ -18,7 +18,7 @@ mod memory;
 mod threads;
 
 pub(crate) use memory::field;
-pub use memory::{available_memory_bytes, peak_rss_bytes, reset_peak_rss};
+pub use memory::{available_memory_bytes, peak_rss_bytes};
 pub use threads::{
     ThreadId, current_thread, keep_current_thread_on, keep_thread_on, processor_time_of, times_put_aside,
 };

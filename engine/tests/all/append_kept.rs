@@ -1,34 +1,15 @@
 //! What stays where edges come and go: what edges carry, what vertices have room for; and what is refused.
 
-use bytemuck::TransparentWrapper;
 use megagrid_datasets::Edges;
 use megagrid_engine::virtual_cluster::{Costs, Link, Model, VirtualCluster};
 use megagrid_engine::{Engine, Error, Peers, Settings, Source};
 use megagrid_partition::SplitMix;
-use megagrid_stages::{Combine, Context, Left, Read, Right, Sequence, Shape, Side, Store, Update, program, vertex};
+use megagrid_stages::{Combine, Context, Left, Read, Right, Sequence, Side, Update, program, vertex};
 use serde::{Deserialize, Serialize};
 
 use crate::append::{Flow, Graph, Tried, state};
-use crate::made::{run, settings};
+use crate::made::{Counts, run, settings};
 use crate::processes::local;
-
-/// Counts of three things, and room.
-#[derive(TransparentWrapper)]
-#[repr(transparent)]
-pub struct Counts([u32]);
-
-impl Store for Counts {
-    type Item = u32;
-    const SHAPE: Shape = Shape::Entries;
-
-    fn view(items: &[u32]) -> &Self {
-        Self::wrap_ref(items)
-    }
-
-    fn view_mut(items: &mut [u32]) -> &mut Self {
-        Self::wrap_mut(items)
-    }
-}
 
 /// The ends of edges, and what these carry.
 #[derive(Default, Serialize, Deserialize)]

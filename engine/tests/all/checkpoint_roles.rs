@@ -1,34 +1,15 @@
 //! Checkpoints of programs that the algorithms are not: all roles and shapes, and edge data that are written.
 
-use bytemuck::TransparentWrapper;
 use megagrid_engine::checkpoint::{load, save};
 use megagrid_engine::{Engine, Source};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{
-    Add, Apply, Context, Exchange, Left, Master, Read, Right, Sequence, Shape, Store, Update, mode, program, vertex,
+    Add, Apply, Context, Exchange, Left, Master, Read, Right, Sequence, Update, mode, program, vertex,
 };
 use tempfile::tempdir;
 
 use crate::checkpoint::names;
-use crate::made::{run, settings};
-
-/// Counts of three things, and room.
-#[derive(TransparentWrapper)]
-#[repr(transparent)]
-struct Counts([u32]);
-
-impl Store for Counts {
-    type Item = u32;
-    const SHAPE: Shape = Shape::Entries;
-
-    fn view(items: &[u32]) -> &Self {
-        Self::wrap_ref(items)
-    }
-
-    fn view_mut(items: &mut [u32]) -> &mut Self {
-        Self::wrap_mut(items)
-    }
-}
+use crate::made::{Counts, run, settings};
 
 vertex! { struct Origin { sync: u32, delta: u32, master: [u16] } }
 vertex! { struct Target { sync: Counts, mirror: u64 } }

@@ -302,6 +302,18 @@ fn lists_that_differ_are_refused_everywhere() {
 }
 
 #[test]
+fn who_comes_after_the_end_is_told_why() {
+    let ours = addresses(3);
+    let mut theirs = ours.clone();
+    theirs[2] = addresses(1).remove(0);
+    let hub = refused(0, &ours);
+    let error = join(1, &theirs, LONG).unwrap_err().to_string();
+    assert!(error.contains("was told that process 2 is"), "{error}");
+    assert_eq!(join(2, &ours, LONG).unwrap_err().to_string(), error);
+    assert_eq!(hub.join().unwrap(), error);
+}
+
+#[test]
 fn other_protocols_are_refused() {
     let ours = addresses(2);
     let hub = refused(0, &ours);

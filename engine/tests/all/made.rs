@@ -1,5 +1,6 @@
 //! Graphs, and engines for them, that several tests run.
 
+use bytemuck::TransparentWrapper;
 use megagrid_algorithms::lda::mh::CountTopics;
 use megagrid_algorithms::lda::{
     self, Dense, Lda, Mh, Model, Sampler, Sampling, Sparse, Tokens, Vertices, edge_len, fill_edge, log_likelihood,
@@ -8,7 +9,7 @@ use megagrid_algorithms::mf;
 use megagrid_algorithms::pagerank::{self, Damping, Follow, PageRank, Ranks, Restart, Start, Weighted};
 use megagrid_engine::{Engine, IterationReport, Settings, Source, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Exchange, Item, Left, Program, Right, Sequence, Stages, Vertex};
+use megagrid_stages::{Exchange, Item, Left, Program, Right, Sequence, Shape, Stages, Store, Vertex};
 
 /// Small caches, so that small graphs have many shards.
 pub fn settings(workers: usize, dims: usize) -> Settings {
@@ -145,6 +146,24 @@ pub fn learned(engine: &Engine<mf::in_place::Mf>) -> Vec<u32> {
     let (left, right) = (engine.on(Left), engine.on(Right));
     let steps = (0..left.len()).map(|user| *left.mirror(user)).chain((0..right.len()).map(|item| *right.mirror(item)));
     factors(engine).into_iter().flatten().chain(steps).map(f32::to_bits).collect()
+}
+
+/// Counts of three things, and room.
+#[derive(TransparentWrapper)]
+#[repr(transparent)]
+pub struct Counts(pub [u32]);
+
+impl Store for Counts {
+    type Item = u32;
+    const SHAPE: Shape = Shape::Entries;
+
+    fn view(items: &[u32]) -> &Self {
+        Self::wrap_ref(items)
+    }
+
+    fn view_mut(items: &mut [u32]) -> &mut Self {
+        Self::wrap_mut(items)
+    }
 }
 
 /// Words of which each of 60 documents has a quarter.

@@ -114,12 +114,6 @@ impl Plan {
         &self.trace
     }
 
-    /// Returns what is pinned.
-    #[must_use]
-    pub fn placement(&self) -> &Placement {
-        &self.placement
-    }
-
     /// Returns the least budget that Algorithm 5 finds a place for, in bytes, without what copies take.
     #[must_use]
     pub fn least_budget(trace: &Trace) -> u64 {
@@ -169,12 +163,6 @@ impl Plan {
     #[must_use]
     pub fn ring_bytes(&self) -> u64 {
         bytes(self.placement.ring)
-    }
-
-    /// Returns the bytes that copies take.
-    #[must_use]
-    pub fn staging_bytes(&self) -> u64 {
-        self.staging
     }
 
     /// Returns the bytes that are taken of the device.

@@ -75,8 +75,10 @@ pub struct Feedback {
     pub ratings: Ratings,
     /// What values have to be above to be feedback.
     pub above: Option<f32>,
-    /// The mean of the feedback, of those who gave some.
+    /// The mean of the feedback of pairs that have some.
     pub mean: f32,
+    /// How many these are.
+    pub pairs: u64,
 }
 
 /// How many of the best items are looked at, if nothing is said.
@@ -96,11 +98,11 @@ impl Feedback {
             return Err(refused(&ratings, is_bad));
         }
         let feedback = |value: f32| f64::from(FeedbackOptions::feedback(above, value));
-        let given = sum(&|value| f64::from(u8::from(feedback(value) > 0.0)))?;
-        if ratings.edges.num_edges() > 0 && given == 0.0 {
+        let pairs = ratings.edges.num_pairs(|&value| feedback(value) > 0.0).map_err(reading)?;
+        if ratings.edges.num_edges() > 0 && pairs == 0 {
             return Err(nothing(ratings.edges.num_edges(), above));
         }
-        let mean = if given > 0.0 { (sum(&feedback)? / given) as f32 } else { 1.0 };
+        let mean = if pairs > 0 { (sum(&feedback)? / pairs as f64) as f32 } else { 1.0 };
         let num_tested = ratings.test.known().len();
         ratings.test.retain(|&(.., value)| FeedbackOptions::feedback(above, value) > 0.0);
         if let Some(unseen) = &mut ratings.unseen {
@@ -115,7 +117,7 @@ impl Feedback {
                  others"
             )));
         }
-        Ok(Self { ratings, above, mean })
+        Ok(Self { ratings, above, mean, pairs })
     }
 
     /// Has items ranked, of which the first `k` are looked at, 10 if nothing is said, for the users of test data. Only feedback was seen by
@@ -175,10 +177,6 @@ fn refused(ratings: &Ratings, is_bad: impl Fn(f32) -> bool) -> Error {
 /// Feedback by pairs: what was read of a pair again is added to its first edge, and nothing is left of it elsewhere, for a pair has
 /// one target.
 impl EdgeSource<f32> for Feedback {
-    fn num_edges(&self) -> usize {
-        self.ratings.edges.num_edges()
-    }
-
     fn is_square(&self) -> bool {
         self.ratings.edges.is_square()
     }

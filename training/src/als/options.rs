@@ -20,10 +20,14 @@ pub struct AlsOptions {
     /// Weight of the regularizer.
     #[arg(long, default_value_t = Config::default().lambda, allow_negative_numbers = true)]
     pub lambda: f32,
-    /// Weight of a unit of feedback against a pair without: the confidence is 1 + ALPHA · feedback [default: 10 over the mean of the feedback,
-    /// so that counts and seconds are learned as well as single signs].
+    /// Weight of a unit of feedback against a pair without: the confidence is 1 + ALPHA · feedback [default: 10 over the mean of the feedback of
+    /// pairs that have some, so that counts and seconds are learned as well as single signs].
     #[arg(long, allow_negative_numbers = true)]
     pub alpha: Option<f32>,
+    /// Whether that is the default, which an update of the model finds anew.
+    #[arg(skip)]
+    #[serde(default)]
+    pub alpha_by_mean: bool,
     /// How the regularizer's weight grows with how often a user or an item occurs: with (others / ALPHA + occurrences)^NU.
     #[arg(long, default_value_t = Config::default().nu, allow_negative_numbers = true)]
     pub nu: f32,
@@ -61,6 +65,8 @@ impl AlsOptions {
 }
 
 impl Options for AlsOptions {
+    const FREE: &'static [&'static str] = &["iterations", "tolerance", "alpha_by_mean"];
+
     fn check(&self) -> Result<(), Error> {
         self.config().check()?;
         check_tolerance(self.tolerance)

@@ -53,6 +53,11 @@ impl Algorithm for ImplicitFactorization {
         Ok(UpdatedOn::All)
     }
 
+    /// The weight of feedback by default is that of all of it.
+    fn continued(options: AlsOptions, _: &Recommender, _: UpdatedOn) -> AlsOptions {
+        AlsOptions { alpha: options.alpha.filter(|_| !options.alpha_by_mean), alpha_by_mean: false, ..options }
+    }
+
     /// A worker that is ahead would take the Gramian of other factors than its neighbours'.
     fn check_settings(_: &AlsOptions, settings: &Settings) -> Result<(), Error> {
         match settings.slack {
@@ -80,6 +85,8 @@ impl Algorithm for ImplicitFactorization {
 /// Trains by alternating least squares.
 struct Alternating {
     config: Config,
+    /// The objective where no user has a factor yet.
+    first_loss: f64,
     /// Users and items.
     vertices: [usize; 2],
     level: Level,
@@ -103,11 +110,13 @@ impl Trainer for Alternating {
     fn new(feedback: &Feedback, options: &AlsOptions, settings: &Settings) -> Result<Self, Error> {
         ImplicitFactorization::check_settings(options, settings)?;
         let vertices = [Side::Left, Side::Right].map(|side| feedback.ratings.edges.num_vertices(side));
-        Ok(Self { config: options.config_for(feedback), vertices, level: settings.level, seed: settings.seed })
+        let config = options.config_for(feedback);
+        let first_loss = feedback.pairs as f64 * (1.0 / f64::from(config.alpha) + f64::from(feedback.mean));
+        Ok(Self { config, first_loss, vertices, level: settings.level, seed: settings.seed })
     }
 
     fn resolved(&self, _: &Feedback, options: &AlsOptions) -> AlsOptions {
-        AlsOptions { alpha: Some(self.config.alpha), ..options.clone() }
+        AlsOptions { alpha: Some(self.config.alpha), alpha_by_mean: options.alpha.is_none(), ..options.clone() }
     }
 
     fn dims(&self) -> usize {
@@ -142,6 +151,10 @@ impl Trainer for Alternating {
 
     fn is_due(&self, _: &Feedback, _: &Engine<Als>) -> bool {
         true
+    }
+
+    fn first_loss(&self) -> Option<f64> {
+        Some(self.first_loss)
     }
 
     fn measure(&mut self, _: &Feedback, engine: &mut Engine<Als>) -> Result<Option<Measured>, Error> {

@@ -390,7 +390,8 @@ impl Model for Linear {
             let class = self.class(model);
             text.push_str(&format!("  calibrated for class {class}: {slope:.6} · score + {offset:.6}\n"));
         }
-        if self.has_converged && self.weights.iter().all(|&w| w == 0.0) {
+        let has_l1 = self.path.iter().any(|one| one.l1 > 0.0);
+        if self.has_converged && has_l1 && self.weights.iter().all(|&w| w == 0.0) {
             text.push_str("  note: no feature has a weight, l1 is too large for that; try a smaller --l1\n");
         }
         if !self.has_converged {

@@ -73,7 +73,8 @@ impl Algorithm for Regression {
         }
         let blocks = options.num_blocks(samples.values.num_edges(), features);
         let fewer = if blocks > 1 { format!("{},", blocks / 2) } else { String::new() };
-        vec![format!("blocks={fewer}{blocks},{}", 2 * blocks), "delay=0,1,2".to_owned()]
+        let delay = settings.slack.map(|_| "delay=0,1,2".to_owned());
+        [format!("blocks={fewer}{blocks},{}", 2 * blocks)].into_iter().chain(delay).collect()
     }
 
     /// Of several models one is in the engine, and only the last iterations have all.

@@ -1,13 +1,15 @@
 //! Training of classes that are fitted together: they take turns at fitting two classes, their own and the rest, on one grid; see
 //! [`FitOfClasses`].
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::time::Instant;
 
 use bincode::Options;
 use megagrid_algorithms::blockpg::{
     Certificate, Config, FitOfClasses, MOST_ROUNDS, OfClasses, offsets, scores, scores_of_classes,
 };
-use megagrid_engine::{Engine, Settings, Source};
+use megagrid_engine::{Engine, IterationReport, Settings, Source};
 use megagrid_stages::{Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +52,8 @@ pub(super) struct Turns<A, S> {
     certificate: Option<Certificate>,
     /// Iterations, when they were measured last.
     done: u64,
+    /// The iteration after which the last turn ended, and the seconds that this took.
+    ended: (u64, f64),
 }
 
 /// What the classes have whose turn it is not.
@@ -124,6 +128,7 @@ where
             loss: 0.0,
             certificate: None,
             done: 0,
+            ended: (0, 0.0),
         };
         turns.set(samples)?;
         Ok(turns)
@@ -159,6 +164,7 @@ where
         if done < self.at.since + S::TURN {
             return Ok(());
         }
+        let begin = Instant::now();
         engine.collect()?;
         let class = self.at.class;
         self.loss = S::loss(engine) + self.others.loss;
@@ -169,7 +175,19 @@ where
             self.end_round(samples)?;
         }
         self.prepare(samples);
-        self.init(samples, engine)
+        self.init(samples, engine)?;
+        self.ended = (done, begin.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    /// What comes after a turn is training, too.
+    fn corrected<'r>(&self, report: &'r IterationReport) -> Cow<'r, IterationReport> {
+        match self.ended {
+            (after, seconds) if after == report.iteration => {
+                Cow::Owned(IterationReport { seconds: report.seconds + seconds, ..report.clone() })
+            }
+            _ => Cow::Borrowed(report),
+        }
     }
 
     fn is_due(&self, _: &Samples, _: &Engine<S::Program>) -> bool {

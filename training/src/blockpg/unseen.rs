@@ -44,12 +44,6 @@ impl Unseen {
         (&self.labels, &self.weights)
     }
 
-    /// Returns their number.
-    #[must_use]
-    pub fn num_samples(&self) -> usize {
-        self.values.num_vertices(Side::Left)
-    }
-
     /// Returns the number of their values.
     #[must_use]
     pub fn num_values(&self) -> usize {

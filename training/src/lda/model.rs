@@ -173,8 +173,13 @@ impl Model for TopicModel {
     }
 
     fn metrics(&self) -> Metrics {
-        let mean = |all: &Vec<f64>| all.iter().sum::<f64>() / all.len() as f64;
-        self.coherences.iter().map(|all| ("coherence_npmi".into(), mean(all))).collect()
+        let Some(coherences) = &self.coherences else { return Metrics::new() };
+        // A topic of fewer than two words has none.
+        let top = self.counts.top_words(self.top_words);
+        let all = coherences.iter().zip(&top).filter(|(_, words)| words.len() > 1).map(|(coherence, _)| coherence);
+        let number = all.clone().count();
+        let mean = (number > 0).then(|| ("coherence_npmi".into(), all.sum::<f64>() / number as f64));
+        mean.into_iter().collect()
     }
 
     fn findings(&self) -> String {

@@ -14,6 +14,8 @@ pub struct Scale {
     pub mean: f64,
     /// The standard deviation.
     deviation: f64,
+    /// Ratings that are far from all others.
+    far: u64,
 }
 
 /// What is farther from the mean, in standard deviations, is left out of both.
@@ -24,10 +26,10 @@ const MOST_ROUNDS: usize = 8;
 impl Scale {
     /// Begins with what was found of all ratings.
     pub(super) fn of_all(digest: &Digest) -> Self {
-        Self { mean: digest.mean, deviation: digest.deviation }
+        Self { mean: digest.mean, deviation: digest.deviation, far: 0 }
     }
 
-    /// Finds the scale of nearly all ratings, and tells of the others if there are some. All processes call it, before edges are distributed.
+    /// Finds the scale of nearly all ratings. All processes call it, before edges are distributed.
     ///
     /// # Errors
     /// Edges that cannot be read.
@@ -36,7 +38,7 @@ impl Scale {
         let Some(range) = digest.range else { return Ok(scale) };
         let (mut left, mut ends) = (ratings.num_edges() as f64, range);
         for _ in 0..MOST_ROUNDS {
-            let Self { mean, deviation } = scale;
+            let Self { mean, deviation, .. } = scale;
             if ends.iter().all(|end| (end - mean).abs() <= FAR * deviation) {
                 break;
             }
@@ -46,20 +48,22 @@ impl Scale {
             left = sum(&|rating| f64::from(u8::from(is_near(rating))))?.sum;
             let near = sum(&|rating| if is_near(rating) { off(rating) } else { 0.0 })?;
             let (shift, square) = (near.sum / left.max(1.0), near.squares / left.max(1.0));
-            scale = Self { mean: mean + shift, deviation: (square - shift * shift).max(0.0).sqrt() };
+            (scale.mean, scale.deviation) = (mean + shift, (square - shift * shift).max(0.0).sqrt());
             ends = near.range.map_or(ends, |ends| ends.map(|end| mean + end));
         }
-        let far = ratings.num_edges() as f64 - left;
-        if far > 0.0 {
-            let [least, greatest] = range;
-            tracing::warn!(
-                "{far} of {} ratings, which go from {least} to {greatest}, are far from all others, whose mean is {:.4}; they count as {FAR} \
-                 times the unit off",
-                ratings.num_edges(),
-                scale.mean
-            );
-        }
+        scale.far = (ratings.num_edges() as f64 - left) as u64;
         Ok(scale)
+    }
+
+    /// Tells of ratings that are far from all others, if there are some.
+    pub(super) fn tell(&self, digest: &Digest, ratings: usize) {
+        let Some([least, greatest]) = digest.range.filter(|_| self.far > 0) else { return };
+        tracing::warn!(
+            "{} of {ratings} ratings, which go from {least} to {greatest}, are far from all others, whose mean is {:.4}; they count as {FAR} \
+             times the unit off",
+            self.far,
+            self.mean
+        );
     }
 
     /// Returns the unit that training counts ratings in if nothing is said: the largest power of two that is no more than their standard

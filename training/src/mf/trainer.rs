@@ -21,13 +21,13 @@ use super::options::{FactorOptions, Gradient};
 use super::rankings::rankings;
 use super::start::Start;
 use super::unseen::Unseen;
-use crate::Error;
 use crate::algorithm::{Algorithm, Knob, MakeForm};
 use crate::form::form;
 use crate::measured::Measured;
 use crate::options::{Options, UpdatedOn, passes_per_clock};
 use crate::record::Metrics;
 use crate::trainer::Trainer;
+use crate::{Error, RunOptions};
 
 /// Ratings that a step of an evaluation takes.
 const CHUNK: usize = 4096;
@@ -180,6 +180,11 @@ impl Algorithm for Factorization {
                        no slack, or give --optimizer sgd or adagrad, or --gradient in-place";
             return Err(Error::option(why));
         }
+        Ok(())
+    }
+
+    fn check_run(ratings: &Ratings, _: &FactorOptions, _: &RunOptions, _: bool) -> Result<(), Error> {
+        ratings.scale.tell(&ratings.digest, ratings.edges.num_edges());
         Ok(())
     }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use megagrid_engine::Settings;
-use megagrid_tuner::{Ended, Event, Failure, Label, Options as TunerOptions, Setting, Space, Trial, Tuned as Found};
+use megagrid_tuner::{
+    Ended, Event, Failure, Label, Options as TunerOptions, Setting, Space, Trial, Tunable, Tuned as Found,
+};
 
 use super::branches::{Branches, Done, Ran};
 use super::lead::Lead;
@@ -43,8 +45,16 @@ pub fn tune<A: Algorithm>(
     tuning.check::<A>(&job.options)?;
     let Job { data, origin, phases, options, run, settings, may_end, .. } = job;
     A::check_run(&data, &options, &run, true)?;
-    let iterations = options.iterations();
-    let given = if tuning.tune.is_empty() { A::tuned(&data, &options, &settings) } else { tuning.tune.clone() };
+    let mut iterations = options.iterations();
+    if run.evaluate_every > 0 {
+        return Err(Error::option(
+            "tune measures after each iteration, which is what it goes by; leave out --evaluate-every",
+        ));
+    }
+    let given = match &tuning.tune[..] {
+        [] => with_said(A::tuned(&data, &options, &settings), &options)?,
+        given => given.to_vec(),
+    };
     if given.is_empty() {
         let advice = "train without tune, or say with --tune what to try";
         return Err(Error::option(format!("{} has no setting that is worth a search here; {advice}", A::NAME)));
@@ -103,11 +113,17 @@ pub fn tune<A: Algorithm>(
     if let Some(found) = ran.found {
         let ended_by = ended_by(found.ended, ran.is_patience);
         record.result.ended_by = ended_by.into();
-        record.tuning = Some(report(&tuner, time, &found, ended_by, (wall_seconds - own).max(0.0)));
+        record.tuning = Some(report((&space, &tuner, time), &found, ended_by, (wall_seconds - own).max(0.0)));
         if let [(_, first), ..] = &found.settings[..] {
             setting = first.clone();
         }
-        if let [.., (_, last)] = &found.settings[..] {
+        // Without trials nothing ends a run on a plateau.
+        if let (Ended::Converged, [_]) = (found.ended, &found.settings[..]) {
+            iterations = engine.iterations();
+        }
+        // That which the model is of.
+        let best = record.result.best_iteration.unwrap_or(u64::MAX);
+        if let Some((_, last)) = found.settings.iter().rfind(|(after, _)| *after < best) {
             let (ended, ended_run) = with(last)?;
             renew(&mut record.config, (&json(&options)?, &json(&ended)?), A::Options::replaces);
             renew(&mut record.config, (&json(&run)?, &json(&ended_run)?), |_| None);
@@ -116,7 +132,26 @@ pub fn tune<A: Algorithm>(
     let kept = ran.stopping.take(engine.iterations());
     let model = conclude(engine, kept, processes, &mut record)?;
     let (options, run) = with(&setting)?;
+    let options = options.with("iterations", iterations.into())?;
     Ok(Tuned { trained: Trained { record, model, checksum }, options, run })
+}
+
+/// Adds what options say, where it is not by default, to the lists of what is tuned by default.
+fn with_said<O: Options>(texts: Vec<String>, options: &O) -> Result<Vec<String>, Error> {
+    let (said, usual) = (json(options)?, json(&O::default())?);
+    let add = |text: String| {
+        let Some((name, values)) = text.split_once('=').filter(|(_, values)| !values.contains("..")) else {
+            return text;
+        };
+        let name = name.replace('-', "_");
+        let value = said.get(&name).filter(|value| !value.is_null() && usual.get(&name) != Some(value));
+        let value = value.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        match value.filter(|value| !values.split(',').any(|one| one == value)) {
+            Some(value) => format!("{text},{value}"),
+            None => text,
+        }
+    };
+    Ok(texts.into_iter().map(add).collect())
 }
 
 /// Fills in the options that the grid follows from, as they are at the largest slack that is tried, so that all settings run on one grid.
@@ -219,7 +254,12 @@ fn ended_by(ended: Ended, is_patience: bool) -> &'static str {
     }
 }
 
-fn report(options: &TunerOptions, time: Time, found: &Found, ended_by: &str, seconds: f64) -> Tuning {
+fn report(
+    (space, options, time): (&Space, &TunerOptions, Time),
+    found: &Found,
+    ended_by: &str,
+    seconds: f64,
+) -> Tuning {
     Tuning {
         searcher: format!("{:?}", options.searcher).to_lowercase(),
         time: if time == Time::Seconds { "seconds" } else { "samples" }.to_owned(),
@@ -229,6 +269,7 @@ fn report(options: &TunerOptions, time: Time, found: &Found, ended_by: &str, sec
         ended_by: ended_by.to_owned(),
         settings: found.settings.iter().map(|(after, setting)| (*after, setting.to_string())).collect(),
         command: String::new(),
+        possible: space.tunables().iter().map(Tunable::choices).product(),
         stalled: found.stalled.clone(),
         trials: found.trials.iter().map(shown).collect(),
     }

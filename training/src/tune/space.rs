@@ -180,6 +180,9 @@ pub fn apply<A: Algorithm>(
     for (name, value) in setting.iter() {
         match name {
             "workers" => settings.workers = count(value, 1)? as usize,
+            "slack" | "delay" if settings.slack.is_none() => {
+                return Err(Error::option("with --consistency async there is no bound on how far workers are apart"));
+            }
             "slack" | "delay" => settings.slack = Some(count(value, 0)?),
             _ => options = options.with(name, as_json(value))?,
         }

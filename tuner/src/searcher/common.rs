@@ -18,9 +18,9 @@ pub trait Searcher {
     /// Takes in what came of a point.
     fn observe(&mut self, observation: Observation);
 
-    /// Tells whether a search with it ends only when all points have been proposed.
-    fn is_exhaustive(&self) -> bool {
-        false
+    /// Returns how many settings it proposes, if a search with it ends only after all of them.
+    fn settings(&self) -> Option<usize> {
+        None
     }
 }
 

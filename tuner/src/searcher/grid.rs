@@ -13,6 +13,7 @@ const POINTS: usize = 10;
 pub struct Grid {
     /// Those to come, the last first.
     rest: Vec<Point>,
+    settings: usize,
 }
 
 impl Grid {
@@ -33,7 +34,7 @@ impl Grid {
         for at in (1..rest.len()).rev() {
             rest.swap(at, random.random_range(0..=at));
         }
-        Self { rest }
+        Self { settings: rest.len(), rest }
     }
 }
 
@@ -44,8 +45,8 @@ impl Searcher for Grid {
 
     fn observe(&mut self, _: Observation) {}
 
-    fn is_exhaustive(&self) -> bool {
-        true
+    fn settings(&self) -> Option<usize> {
+        Some(self.settings)
     }
 }
 

@@ -10,12 +10,20 @@ use crate::blockpg::directions::{DIRECTIONS, Model};
 pub const MOST_ROUNDS: usize = DIRECTIONS;
 
 impl FitOfClasses<'_> {
-    /// Returns weights with a lower objective, and their scores, that lie in the direction of the changes of the last few rounds, at most [`MOST_ROUNDS`];
-    /// `None` where there are none. A weight that would change its sign becomes zero, and one that is zero stays so.
+    /// Returns weights with a lower objective, and their scores; `None` where there are none. Where weights are few it is Newton's step that leads there,
+    /// else one in the direction of the changes of the last few rounds, at most [`MOST_ROUNDS`].
     ///
     /// # Errors
     /// Values that cannot be read.
     pub fn leap(&self, config: &Config, rounds: &[OfClasses]) -> io::Result<Option<(OfClasses, OfClasses)>> {
+        match self.newton(config)? {
+            Some(found) => Ok(Some(found)),
+            None => self.along(config, rounds),
+        }
+    }
+
+    /// Goes on in the direction of the changes of the last few rounds. A weight that would change its sign becomes zero, and one that is zero stays so.
+    fn along(&self, config: &Config, rounds: &[OfClasses]) -> io::Result<Option<(OfClasses, OfClasses)>> {
         let rounds: Vec<OfClasses> = rounds.iter().map(|changes| self.free_part(changes, config)).collect();
         let mut model = Model::default();
         self.add_penalty(&mut model, config, &rounds);
@@ -91,7 +99,7 @@ impl FitOfClasses<'_> {
 }
 
 /// Parts of the step that are tried.
-const PARTS: [f64; 4] = [1.0, 0.5, 0.25, 0.125];
+pub(super) const PARTS: [f64; 4] = [1.0, 0.5, 0.25, 0.125];
 
 #[cfg(test)]
 mod tests {
@@ -123,7 +131,7 @@ mod tests {
                 weights: &weights,
                 scores: &scores,
             };
-            let (ahead, there) = fit.leap(&config, &rounds).unwrap().unwrap();
+            let (ahead, there) = fit.along(&config, &rounds).unwrap().unwrap();
             let after = FitOfClasses { weights: &ahead, scores: &there, ..fit };
             assert!(after.objective(&config) < fit.objective(&config));
             for (before, after) in weights.iter().zip(&ahead) {

@@ -38,15 +38,10 @@ fn room_of((version, group): (Version, PathBuf)) -> Option<u64> {
     Some(limit.saturating_sub(usage.saturating_sub(cached)))
 }
 
-/// Returns the most memory that this process has ever had resident, or has had since [`reset_peak_rss`], in bytes.
+/// Returns the most memory that this process has ever had resident, in bytes.
 #[must_use]
 pub fn peak_rss_bytes() -> Option<u64> {
     Some(field(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")? << 10)
-}
-
-/// Starts [`peak_rss_bytes`] anew from what is resident now; returns whether the system did so.
-pub fn reset_peak_rss() -> bool {
-    fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 
 /// Returns the number after `name` in a file of names and numbers.
