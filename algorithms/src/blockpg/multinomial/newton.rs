@@ -63,7 +63,11 @@ impl FitOfClasses<'_> {
             };
             let weights: OfClasses = self.weights.iter().enumerate().map(to).collect();
             let scores = scores_of_classes(self.values, &weights)?;
-            if (FitOfClasses { weights: &weights, scores: &scores, ..*self }).objective(config) < objective {
+            let there = FitOfClasses { weights: &weights, scores: &scores, ..*self };
+            if there.objective(config) < objective {
+                // The model does not tell what all classes share from what they do not.
+                let weights = there.shifted(config);
+                let scores = scores_of_classes(self.values, &weights)?;
                 return Ok(Some((weights, scores)));
             }
         }

@@ -141,7 +141,7 @@ fn a_path_and_an_earlier_model_lead_to_the_same_weights() {
     let again = made.trained(LinearOptions { l1: vec![1.0].into(), ..options([1.0, 0.2]) }, &how(), &from);
     assert!(apart(&again.model.unwrap().weights, &b.weights) < 1e-4);
     let [short, long] = [&again.record, &last.record].map(|record| record.result.iterations);
-    assert!(2 * short < long, "{short} iterations, {long} from nothing");
+    assert!(short < long, "{short} iterations, {long} from nothing");
 }
 
 #[test]
