@@ -20,7 +20,7 @@ pub(crate) use group::{Group, Place};
 use group::{names, row_groups, usual};
 use megagrid_partition::parallel;
 
-use crate::columns::{Columns, Named, Pass};
+use crate::columns::{Named, Pass};
 use crate::gather::Gathered;
 use crate::header::role_of;
 use crate::loaded::Loaded;
@@ -83,18 +83,24 @@ pub(crate) fn read<R: Record>(input: &Input<'_>, room: usize) -> Result<Loaded<R
         // A few at a time, so that what was decoded of them does not fill the memory.
         'all: for groups in groups.chunks(2 * rayon::current_num_threads()) {
             let parse_group = |place: &Place| {
-                let mut columns = Columns::new(R::SQUARE, named);
-                fenced(place.path(), || place.open(input, |group| group.parse::<R>(&mut columns)))?;
-                Ok(columns)
+                let mut parsed = Vec::new();
+                fenced(place.path(), || {
+                    place.open(input, |group| {
+                        parsed = group.parse::<R>(named)?;
+                        Ok(())
+                    })
+                })?;
+                Ok(parsed)
             };
             let parsed = parallel::map(groups.len(), |at| parse_group(&groups[at]));
-            for columns in parsed {
-                let columns = columns?;
-                if let Some(side) = columns.names_in {
-                    pass = Pass::Name(side);
-                    break 'all;
+            for parsed in parsed {
+                for columns in parsed? {
+                    if let Some(side) = columns.names_in {
+                        pass = Pass::Name(side);
+                        break 'all;
+                    }
+                    all.append(columns, input.path())?;
                 }
-                all.append(columns, input.path())?;
             }
         }
         match Pass::agree(Ok(pass), input.readers(), input.path())? {
@@ -151,6 +157,34 @@ mod tests {
             let columns = [("Rating", value.clone()), ("item", text(&["x", "y", "z"])), ("USER", user.clone())];
             let path = write(directory.path(), &format!("{at}.parquet"), &columns);
             assert_eq!(read_ratings(&path, None).unwrap(), expected);
+        }
+    }
+
+    /// A row group is decoded in several parts, and edges of one are made by several threads.
+    #[test]
+    fn long_row_groups_are_those_of_the_text() {
+        let directory = tempfile::tempdir().unwrap();
+        let rows = 140_000;
+        let user = |row: usize, name: &str| if row == 100_001 { name.to_owned() } else { (row * 7 % 1009).to_string() };
+        for name in ["5", "x", "-7"] {
+            let users: Vec<String> = (0..rows).map(|row| user(row, name)).collect();
+            let items: Vec<i64> = (0..rows as i64).map(|row| row * row % 1013).collect();
+            let values: Vec<f32> = (0..rows).map(|row| (row % 5) as f32).collect();
+            let lines = users.iter().zip(&items).zip(&values);
+            let text: String = lines.map(|((user, item), value)| format!("{user} {item} {value}\n")).collect();
+            let columns = [
+                ("user", Column::Strings(users.into())),
+                ("item", Column::I64(items.into())),
+                ("rating", Column::F32(values.into())),
+            ];
+            let found = read_ratings(&write(directory.path(), "long.parquet", &columns), None);
+            match parse_ratings(text.as_bytes(), Format::Ratings) {
+                Ok(expected) => assert_eq!(found.unwrap(), expected, "{name}"),
+                Err(_) => {
+                    let message = found.unwrap_err().to_string();
+                    assert!(message.contains("long.parquet:100002: user: found \"-7\""), "{message}");
+                }
+            }
         }
     }
 

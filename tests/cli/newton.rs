@@ -57,17 +57,18 @@ fn newtons_steps_end_at_the_optimum_that_blocks_find() {
     let weights: String = (0..1500).map(|sample| format!("{}\n", 0.5 + f64::from(sample % 3))).collect();
     let weights = place.file("weights.txt", weights);
     for penalties in [&["--l1", "1"][..], &["--l1", "0.1", "--l2", "0.5"], &["--l1", "0", "--l2", "1"]] {
-        let run = |options: &[&str]| {
+        let run_by = |processes: &[&str], options: &[&str]| {
             let args = ["blockpg", &train, "--intercept", "--sample-weights", &weights, "--json", &record, "-q"];
-            done(&[&args[..], penalties, options].concat());
+            done(&[processes, &args, penalties, options].concat());
             let result = json(&record)["result"].clone();
             assert_eq!(result["ended_by"], "tolerance", "{penalties:?} {options:?}");
             let iterations = json(&record)["iterations"].as_array().unwrap().len();
             (result["objective"].as_f64().unwrap(), iterations)
         };
-        let (by_blocks, _) = run(&["--blocks", "4", "-w", "1", "--tolerance", "1e-7", "--iterations", "100000"]);
-        for workers in ["1", "2"] {
-            let (found, iterations) = run(&["-w", workers, "--tolerance", "1e-9"]);
+        let by_blocks = ["--blocks", "4", "-w", "1", "--tolerance", "1e-7", "--iterations", "100000"];
+        let (by_blocks, _) = run_by(&[], &by_blocks);
+        for (processes, workers) in [(&[][..], "1"), (&[], "2"), (&["launch", "-n", "2", "--"], "1")] {
+            let (found, iterations) = run_by(processes, &["-w", workers, "--tolerance", "1e-9"]);
             assert!((found / by_blocks - 1.0).abs() < 2e-7, "{penalties:?}: {found}, by blocks {by_blocks}");
             assert!(iterations < 30, "{penalties:?}: {iterations} iterations");
         }
@@ -78,16 +79,22 @@ fn newtons_steps_end_at_the_optimum_that_blocks_find() {
 fn newtons_steps_are_resumed_to_the_same_bits() {
     let place = Place::new();
     let train = samples(&place, "train.libsvm", true);
-    for workers in ["1", "2"] {
+    for (at, (processes, workers)) in
+        [(&[][..], "1"), (&[], "2"), (&["launch", "-n", "2", "--"], "1")].into_iter().enumerate()
+    {
         let weights = |name: &str, options: &[&str]| {
-            let model = place.name(&format!("{name}-{workers}"));
+            let model = place.name(&format!("{name}-{at}"));
             let args = ["blockpg", &train, "--l1", "0.1", "--tolerance", "0", "-w", workers, "-q", "--model", &model];
-            done(&[&args[..], options].concat());
+            done(&[processes, &args, options].concat());
             fs::read(format!("{model}/weights.parquet")).unwrap()
         };
-        let saved = place.name(&format!("saved-{workers}"));
+        let saved = place.name(&format!("saved-{at}"));
         let straight = weights("straight", &["--iterations", "6"]);
         assert_ne!(weights("begun", &["--iterations", "3", "--checkpoint", &saved]), straight);
-        assert_eq!(weights("resumed", &["--iterations", "6", "--resume", &saved]), straight, "{workers} workers");
+        assert_eq!(
+            weights("resumed", &["--iterations", "6", "--resume", &saved]),
+            straight,
+            "{processes:?}, {workers} workers"
+        );
     }
 }

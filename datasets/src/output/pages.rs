@@ -3,6 +3,8 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use ::parquet::basic::Type as Physical;
 use ::parquet::column::page::{Page, PageMetadata, PageReader};
@@ -50,27 +52,47 @@ pub(crate) fn read_rows<D: DataType>(
     Ok(rows)
 }
 
-/// A file whose end is an error where more is read. All that is read of a Parquet file lies before its last bytes.
-pub(crate) struct Finite(File);
+/// A file whose end is an error where more is read. All that is read of a Parquet file lies before its last bytes. It has no position, so that
+/// several threads may read it.
+pub(crate) struct Finite(Arc<File>);
 
 impl Finite {
     /// Takes a file whose description can be read.
     pub(crate) fn new(file: File) -> Result<Self, ParquetError> {
-        let end = Length::len(&file).saturating_sub(FOOTER);
+        let file = Self(Arc::new(file));
+        let end = file.len().saturating_sub(FOOTER);
         let mut footer = [0; FOOTER as usize];
-        let read = file.get_read(end)?.read_exact(&mut footer);
+        let read = file.0.read_exact_at(&mut footer, end);
         let [a, b, c, d, ..] = footer;
         // One that is not there, or begins before the file, is the crate's to tell.
         if let (Ok(()), Some(start)) = (read, end.checked_sub(u32::from_le_bytes([a, b, c, d]).into())) {
-            check_description(file.get_read(start)?.take(end - start))?;
+            check_description(file.from(start).take(end - start))?;
         }
-        Ok(Self(file))
+        Ok(file)
+    }
+
+    fn from(&self, position: u64) -> BufReader<From> {
+        BufReader::new(From { file: Arc::clone(&self.0), position })
+    }
+}
+
+/// A file from a position on.
+pub(crate) struct From {
+    file: Arc<File>,
+    position: u64,
+}
+
+impl Read for From {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(into, self.position)?;
+        self.position += read as u64;
+        Ok(read)
     }
 }
 
 impl Length for Finite {
     fn len(&self) -> u64 {
-        Length::len(&self.0)
+        Length::len(&*self.0)
     }
 }
 
@@ -80,18 +102,24 @@ impl ChunkReader for Finite {
     /// Returns the file from the description of a page on, or its last bytes, which say where its own is.
     fn get_read(&self, start: u64) -> Result<Ending, ParquetError> {
         if start.saturating_add(FOOTER) < self.len() {
-            check_description(self.0.get_read(start)?)?;
+            check_description(self.from(start))?;
         }
-        Ok(Ending(self.0.get_read(start)?))
+        Ok(Ending(self.from(start)))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<bytes::Bytes, ParquetError> {
-        self.0.get_bytes(start, length)
+        let mut bytes = Vec::new();
+        // Room is made for what is there only.
+        self.from(start).take(length as u64).read_to_end(&mut bytes)?;
+        if bytes.len() < length {
+            return Err(ParquetError::EOF(format!("{} of {length} bytes from {start} on are there", bytes.len())));
+        }
+        Ok(bytes.into())
     }
 }
 
 /// A part of a [`Finite`] file, up to its end.
-pub(crate) struct Ending(BufReader<File>);
+pub(crate) struct Ending(BufReader<From>);
 
 impl Read for Ending {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

@@ -1,6 +1,7 @@
 //! A column of a row group, read a few rows at a time: of wide tables no whole column is in memory.
 
 use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
 
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use ::parquet::data_type::{
@@ -16,7 +17,7 @@ use crate::output::{is_unsigned, read_rows};
 /// What a row has in a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Value<'v> {
-    /// Null, or of floating point what is no number.
+    /// Null.
     Nothing,
     Truth(bool),
     Integer(i128),
@@ -37,13 +38,29 @@ impl<'v> Value<'v> {
             Self::Text(text) => Cow::Borrowed(text),
         })
     }
+
+    /// Returns the number that it is.
+    pub(crate) fn number(self) -> Option<f64> {
+        match self {
+            Self::Integer(integer) => Some(integer as f64),
+            Self::Single(number) => Some(number.into()),
+            Self::Double(number) => Some(number),
+            Self::Nothing | Self::Truth(_) | Self::Text(_) => None,
+        }
+    }
+
+    /// Takes what is no number for nothing.
+    fn known(self) -> Self {
+        if self.number().is_some_and(f64::is_nan) { Self::Nothing } else { self }
+    }
 }
 
 /// The values of a column, of some rows at a time.
 pub(crate) struct Cells {
     typed: Typed,
     is_unsigned: bool,
-    /// Of decimals.
+    are_decimals: bool,
+    /// What the whole numbers of decimals with digits behind the point are divided by.
     unit: Option<f64>,
 }
 
@@ -75,9 +92,14 @@ macro_rules! each {
 impl Group<'_> {
     /// Opens a column of truth values, numbers or texts. `expected` says what it should hold otherwise.
     pub(crate) fn cells(&self, at: usize, expected: &str) -> Result<Cells, Error> {
+        self.cells_of(at, false, expected)
+    }
+
+    /// Opens a column, which may have dates if these are times.
+    pub(super) fn cells_of(&self, at: usize, are_times: bool, expected: &str) -> Result<Cells, Error> {
         let described = self.schema.column(at);
         let most = described.max_def_level();
-        let typed = match self.column_reader(at, &described, false, expected)? {
+        let typed = match self.column_reader(at, &described, are_times, expected)? {
             ColumnReader::BoolColumnReader(reader) => Typed::Truths(Values::new(reader, most)),
             ColumnReader::Int32ColumnReader(reader) => Typed::Narrow(Values::new(reader, most)),
             ColumnReader::Int64ColumnReader(reader) => Typed::Wide(Values::new(reader, most)),
@@ -87,15 +109,27 @@ impl Group<'_> {
             ColumnReader::FixedLenByteArrayColumnReader(reader) => Typed::Decimals(Values::new(reader, most)),
             ColumnReader::Int96ColumnReader(_) => return Err(self.wrong_type(&described, expected)),
         };
-        let unit = scale(&described).map(|scale| 10_f64.powi(scale));
-        Ok(Cells { typed, is_unsigned: is_unsigned(&described), unit })
+        let scale = scale(&described);
+        let unit = scale.filter(|&digits| digits != 0).map(|digits| 10_f64.powi(digits));
+        Ok(Cells { typed, is_unsigned: is_unsigned(&described), are_decimals: scale.is_some(), unit })
     }
 }
 
 impl Cells {
     /// Tells whether all are texts.
     pub(crate) fn are_texts(&self) -> bool {
-        matches!(self.typed, Typed::Bytes(_)) && self.unit.is_none()
+        matches!(self.typed, Typed::Bytes(_)) && !self.are_decimals
+    }
+
+    /// Tells whether all are whole numbers.
+    pub(super) fn are_whole(&self) -> bool {
+        let may_be = matches!(self.typed, Typed::Narrow(_) | Typed::Wide(_)) || self.are_decimals;
+        may_be && self.unit.is_none()
+    }
+
+    /// Tells whether all are numbers.
+    pub(super) fn are_numbers(&self) -> bool {
+        self.are_decimals || !matches!(self.typed, Typed::Truths(_) | Typed::Bytes(_))
     }
 
     /// Goes on to the next rows, `count` at most; returns how many there are.
@@ -103,45 +137,52 @@ impl Cells {
         each!(&mut self.typed, values => values.read(count))
     }
 
-    /// Returns the value of the next of these rows.
+    /// Returns the first of these rows without a value.
+    pub(super) fn null(&self) -> Option<usize> {
+        each!(&self.typed, values => values.null())
+    }
+
+    /// Returns the value of the next of these rows; nothing where it is no number of floating point.
     ///
     /// # Errors
     /// A decimal of more than 128 bits.
     pub(crate) fn next(&mut self) -> Result<Value<'_>, &'static str> {
-        let (is_unsigned, unit) = (self.is_unsigned, self.unit);
-        let of = |integer: i128| match unit {
+        match each!(&mut self.typed, values => values.next()) {
+            Some(at) => Ok(self.value(at)?.known()),
+            None => Ok(Value::Nothing),
+        }
+    }
+
+    /// Returns one of the values of these rows, of which there are fewer where rows have none.
+    ///
+    /// # Errors
+    /// A decimal of more than 128 bits.
+    #[inline]
+    pub(super) fn value(&self, at: usize) -> Result<Value<'_>, &'static str> {
+        let of = |integer: i128| match self.unit {
             Some(unit) => Value::Double(integer as f64 / unit),
             None => Value::Integer(integer),
         };
         let decimal = |bytes: &[u8]| integer(bytes).map(of).ok_or("a decimal of 128 bits at most");
-        let narrow = |id: i32| if is_unsigned { i128::from(id as u32) } else { i128::from(id) };
-        let wide = |id: i64| if is_unsigned { i128::from(id as u64) } else { i128::from(id) };
-        let value = match &mut self.typed {
-            Typed::Truths(values) => values.next().map(|&truth| Value::Truth(truth)),
-            Typed::Narrow(values) => values.next().map(|&id| of(narrow(id))),
-            Typed::Wide(values) => values.next().map(|&id| of(wide(id))),
-            Typed::Singles(values) => {
-                values.next().filter(|number| !number.is_nan()).map(|&number| Value::Single(number))
-            }
-            Typed::Doubles(values) => {
-                values.next().filter(|number| !number.is_nan()).map(|&number| Value::Double(number))
-            }
-            Typed::Bytes(values) => {
-                let value = values.next().map(|bytes| match unit {
-                    Some(_) => decimal(bytes.as_bytes()),
-                    None => Ok(Value::Text(bytes.data())),
-                });
-                value.transpose()?
-            }
-            Typed::Decimals(values) => values.next().map(|bytes| decimal(bytes.as_bytes())).transpose()?,
-        };
-        Ok(value.unwrap_or(Value::Nothing))
+        let narrow = |id: i32| if self.is_unsigned { i128::from(id as u32) } else { i128::from(id) };
+        let wide = |id: i64| if self.is_unsigned { i128::from(id as u64) } else { i128::from(id) };
+        Ok(match &self.typed {
+            Typed::Truths(truths) => Value::Truth(truths.values[at]),
+            Typed::Narrow(numbers) => of(narrow(numbers.values[at])),
+            Typed::Wide(numbers) => of(wide(numbers.values[at])),
+            Typed::Singles(numbers) => Value::Single(numbers.values[at]),
+            Typed::Doubles(numbers) => Value::Double(numbers.values[at]),
+            Typed::Bytes(bytes) if self.are_decimals => decimal(bytes.values[at].as_bytes())?,
+            Typed::Bytes(texts) => Value::Text(texts.values[at].data()),
+            Typed::Decimals(bytes) => decimal(bytes.values[at].as_bytes())?,
+        })
     }
 }
 
 /// The values of some rows, and which rows have none.
 struct Values<D: DataType> {
-    reader: ColumnReaderImpl<D>,
+    /// Nobody waits for it: threads share the values, not the reader.
+    reader: Mutex<ColumnReaderImpl<D>>,
     /// The level of a row that has a value.
     most: i16,
     values: Vec<D::T>,
@@ -153,25 +194,30 @@ struct Values<D: DataType> {
 
 impl<D: DataType> Values<D> {
     fn new(reader: ColumnReaderImpl<D>, most: i16) -> Self {
-        Self { reader, most, values: Vec::new(), levels: Vec::new(), next: [0; 2] }
+        Self { reader: Mutex::new(reader), most, values: Vec::new(), levels: Vec::new(), next: [0; 2] }
     }
 
     fn read(&mut self, count: usize) -> Result<usize, ParquetError> {
         self.values.clear();
         self.levels.clear();
         self.next = [0; 2];
-        read_rows(&mut self.reader, count, Some(&mut self.levels), &mut self.values)
+        let reader = self.reader.get_mut().unwrap_or_else(PoisonError::into_inner);
+        read_rows(reader, count, Some(&mut self.levels), &mut self.values)
     }
 
-    /// Returns the value of the next row, if it has one.
-    fn next(&mut self) -> Option<&D::T> {
+    fn null(&self) -> Option<usize> {
+        self.levels.iter().position(|&level| level < self.most)
+    }
+
+    /// Returns where the value of the next row is, if it has one.
+    fn next(&mut self) -> Option<usize> {
         let [row, value] = &mut self.next;
         let is_null = self.levels.get(*row).is_some_and(|&level| level < self.most);
         *row += 1;
-        if is_null {
+        if is_null || *value == self.values.len() {
             return None;
         }
         *value += 1;
-        self.values.get(*value - 1)
+        Some(*value - 1)
     }
 }

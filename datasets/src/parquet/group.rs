@@ -1,23 +1,29 @@
 //! A row group of a file: where it is, and its columns.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use ::parquet::basic::{ConvertedType as Converted, LogicalType, Type as Physical};
-use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use ::parquet::data_type::{AsBytes, ByteArray, DataType};
+use ::parquet::column::reader::ColumnReader;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{FileReader, RowGroupReader};
 use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
+use megagrid_partition::parallel;
 
+use super::cells::{Cells, Value};
 use super::dates::seconds;
-use super::decimals::{integer, scale};
+use super::decimals::scale;
 use crate::Error;
-use crate::columns::Columns;
+use crate::columns::{Columns, Named};
 use crate::header::{known, number_column, unnamed};
-use crate::output::{is_unsigned, open_column, open_parquet, parquet_error, read_rows};
+use crate::output::{is_unsigned, open_column, open_parquet, parquet_error};
 use crate::records::Record;
 use crate::roles::Places;
 use crate::text::{Input, Malformed};
+
+/// Rows that are decoded at a time, and how many of them a thread makes edges of at a time.
+const ROWS_AT_ONCE: usize = 1 << 16;
+const ROWS_OF_A_PIECE: usize = 1 << 15;
 
 /// What columns of edges hold.
 const PLAIN: &str = "integers, floating-point numbers or text";
@@ -75,25 +81,36 @@ pub(crate) struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// Adds the edges of its rows.
-    pub(super) fn parse<R: Record>(&self, columns: &mut Columns<R::Data>) -> Result<(), Error> {
+    /// Returns the edges of its rows, in pieces; up to the first row that has a name in a column that was taken for integers.
+    pub(super) fn parse<R: Record>(&self, named: Named) -> Result<Vec<Columns<R::Data>>, Error> {
         let (ends, number) = self.columns::<R>()?;
-        let [left, right] = [self.ids(ends[0])?, self.ids(ends[1])?];
-        let numbers = match number {
-            Some(at) if R::IS_TIME => self.times(at)?,
-            Some(at) => self.numbers(at, false)?,
+        let number = match number {
+            Some(at) => Some(self.numbers(at, R::IS_TIME)?),
             None if R::has_number() => {
                 let names = self.names();
                 return Err(self.invalid(unnamed::<R>(&names, names.len())));
             }
-            None => Vec::new(),
+            None => None,
         };
-        self.each_row(|row, [a, b]| {
-            let number = numbers.get(row).copied().unwrap_or_default();
-            let data = R::of_number(number)
-                .ok_or_else(|| Malformed::new(R::number_name(), (number as f32).to_string().as_bytes(), R::NUMBER))?;
-            columns.push(R::FIELDS, [left.text(row, a), right.text(row, b)], data)
-        })
+        let mut edges = Edges { left: self.ids(ends[0])?, right: self.ids(ends[1])?, number };
+        let mut parsed = Vec::new();
+        for first in (0..self.num_rows).step_by(ROWS_AT_ONCE) {
+            let rows = first..self.num_rows.min(first + ROWS_AT_ONCE);
+            edges.read(self, rows.clone())?;
+            let pieces = parallel::map(rows.len().div_ceil(ROWS_OF_A_PIECE), |piece| {
+                let begin = piece * ROWS_OF_A_PIECE;
+                edges.parse::<R>(begin..rows.len().min(begin + ROWS_OF_A_PIECE), named)
+            });
+            for piece in pieces {
+                let columns = piece.map_err(|(row, malformed)| self.malformed(first + row, malformed))?;
+                let is_over = columns.names_in.is_some();
+                parsed.push(columns);
+                if is_over {
+                    return Ok(parsed);
+                }
+            }
+        }
+        Ok(parsed)
     }
 
     /// Returns what its columns are called.
@@ -115,76 +132,21 @@ impl Group<'_> {
         found.map_err(|problem| self.invalid(problem))
     }
 
-    fn ids(&self, at: usize) -> Result<Ids, Error> {
-        let described = self.schema.column(at);
-        let is_whole = scale(&described).map(|scale| scale == 0);
-        let reader = self.column_reader(at, &described, false, PLAIN)?;
-        Ok(match reader {
-            _ if is_whole == Some(false) => return Err(self.wrong_type(&described, "integers or text")),
-            ColumnReader::Int32ColumnReader(reader) => {
-                let unsigned = is_unsigned(&described);
-                let widen = |id: i32| if unsigned { i64::from(id as u32) } else { i64::from(id) };
-                Ids::Signed(self.values(reader, &described)?.into_iter().map(widen).collect())
-            }
-            ColumnReader::Int64ColumnReader(reader) => {
-                let ids = self.values(reader, &described)?;
-                if is_unsigned(&described) { Ids::Unsigned(ids) } else { Ids::Signed(ids) }
-            }
-            ColumnReader::FixedLenByteArrayColumnReader(reader) => Ids::Wide(self.integers(reader, &described)?),
-            ColumnReader::ByteArrayColumnReader(reader) if is_whole.is_some() => {
-                Ids::Wide(self.integers(reader, &described)?)
-            }
-            ColumnReader::ByteArrayColumnReader(reader) => Ids::Text(self.values(reader, &described)?),
-            _ => return Err(self.wrong_type(&described, "integers or text")),
-        })
-    }
-
-    fn numbers(&self, at: usize, are_times: bool) -> Result<Vec<f64>, Error> {
-        let described = self.schema.column(at);
-        let (unsigned, scale) = (is_unsigned(&described), scale(&described));
-        let number = |integer: i128| integer as f64;
-        let mut numbers = match self.column_reader(at, &described, are_times, PLAIN)? {
-            ColumnReader::FloatColumnReader(reader) => widen(self.values(reader, &described)?, f64::from),
-            ColumnReader::DoubleColumnReader(reader) => self.values(reader, &described)?,
-            ColumnReader::Int32ColumnReader(reader) => {
-                let number = |value: i32| if unsigned { f64::from(value as u32) } else { f64::from(value) };
-                widen(self.values(reader, &described)?, number)
-            }
-            ColumnReader::Int64ColumnReader(reader) => {
-                let number = |value: i64| if unsigned { value as u64 as f64 } else { value as f64 };
-                widen(self.values(reader, &described)?, number)
-            }
-            ColumnReader::FixedLenByteArrayColumnReader(reader) => widen(self.integers(reader, &described)?, number),
-            ColumnReader::ByteArrayColumnReader(reader) if scale.is_some() => {
-                widen(self.integers(reader, &described)?, number)
-            }
-            _ => return Err(self.wrong_type(&described, "numbers")),
-        };
-        if let Some(scale) = scale {
-            let unit = 10_f64.powi(scale);
-            numbers.iter_mut().for_each(|number| *number /= unit);
+    fn ids(&self, at: usize) -> Result<Cells, Error> {
+        let cells = self.cells_of(at, false, PLAIN)?;
+        if cells.are_whole() || cells.are_texts() {
+            return Ok(cells);
         }
-        Ok(numbers)
+        Err(self.wrong_type(&self.schema.column(at), "integers or text"))
     }
 
-    /// Returns the whole numbers that decimals are of in bytes.
-    fn integers<D: DataType<T: AsBytes>>(
-        &self,
-        reader: ColumnReaderImpl<D>,
-        described: &ColumnDescriptor,
-    ) -> Result<Vec<i128>, Error> {
-        let values = self.values(reader, described)?;
-        let integers: Option<Vec<i128>> = values.iter().map(|value| integer(value.as_bytes())).collect();
-        integers.ok_or_else(|| self.invalid(format!("column {} has decimals of more than 128 bits", described.name())))
-    }
-
-    /// Returns times: dates as seconds since 1970, as those of a text are, and numbers as they are.
-    fn times(&self, at: usize) -> Result<Vec<f64>, Error> {
-        let times = self.numbers(at, true)?;
-        Ok(match seconds(&self.schema.column(at)) {
-            Some(seconds) => times.into_iter().map(seconds).collect(),
-            None => times,
-        })
+    /// Opens a column of numbers. Dates are seconds since 1970, as those of a text are.
+    fn numbers(&self, at: usize, are_times: bool) -> Result<Numbers, Error> {
+        let (described, cells) = (self.schema.column(at), self.cells_of(at, are_times, PLAIN)?);
+        if cells.are_numbers() {
+            return Ok(Numbers { cells, seconds: seconds(&described).filter(|_| are_times) });
+        }
+        Err(self.wrong_type(&described, "numbers"))
     }
 
     /// Opens a column. What does not stand for itself, as dates do where they are not times, is refused as not `expected`.
@@ -228,38 +190,14 @@ impl Group<'_> {
         open_column(self.reader, at).map_err(|error| self.error(error))
     }
 
-    fn values<D: DataType>(
-        &self,
-        mut reader: ColumnReaderImpl<D>,
-        described: &ColumnDescriptor,
-    ) -> Result<Vec<D::T>, Error> {
-        let (mut values, mut levels) = (Vec::new(), Vec::new());
-        let read = read_rows(&mut reader, self.num_rows, Some(&mut levels), &mut values);
-        if let Some(null) = levels.iter().position(|&level| level < described.max_def_level()) {
-            let expected = format!("a value in column {}", described.name());
-            return Err(self.malformed(null, Malformed::new("row", b"null", expected)));
-        }
-        self.check_rows(read.map(|read| read.min(values.len())), self.num_rows)?;
-        Ok(values)
-    }
-
-    /// Checks how many rows a column had where so many are expected.
-    pub(crate) fn check_rows(&self, read: Result<usize, ParquetError>, expected: usize) -> Result<(), Error> {
+    /// Checks how many of some rows a column had.
+    pub(crate) fn check_rows(&self, read: Result<usize, ParquetError>, rows: Range<usize>) -> Result<(), Error> {
         let read = read.map_err(|error| self.error(error))?;
-        if read == expected {
+        if read == rows.len() {
             return Ok(());
         }
-        Err(self.invalid(format!("a column ends {} rows before the row group does", expected - read)))
-    }
-
-    /// Parses the rows. The texts are room for the ids of a row.
-    fn each_row(
-        &self,
-        mut parse: impl FnMut(usize, &mut [itoa::Buffer; 2]) -> Result<(), Malformed>,
-    ) -> Result<(), Error> {
-        let mut texts = [itoa::Buffer::new(), itoa::Buffer::new()];
-        let mut rows = 0..self.num_rows;
-        rows.try_for_each(|row| parse(row, &mut texts).map_err(|malformed| self.malformed(row, malformed)))
+        let missing = self.num_rows - rows.start - read;
+        Err(self.invalid(format!("a column ends {missing} rows before the row group does")))
     }
 
     /// Says which row it is that is malformed.
@@ -308,27 +246,83 @@ pub(super) fn usual<R: Record>(names: &[String]) -> Option<Places> {
     known::<R>(names).or((names.len() >= 2).then_some(in_order))
 }
 
-fn widen<V>(values: Vec<V>, number: impl Fn(V) -> f64) -> Vec<f64> {
-    values.into_iter().map(number).collect()
+/// The columns of edges, of some rows at a time.
+struct Edges {
+    left: Cells,
+    right: Cells,
+    number: Option<Numbers>,
 }
 
-enum Ids {
-    Signed(Vec<i64>),
-    /// The bits of unsigned integers.
-    Unsigned(Vec<i64>),
-    /// Those of decimals.
-    Wide(Vec<i128>),
-    Text(Vec<ByteArray>),
+struct Numbers {
+    cells: Cells,
+    /// Makes seconds since 1970 of dates.
+    seconds: Option<fn(f64) -> f64>,
 }
 
-impl Ids {
-    /// Returns an id as it would stand in a text.
-    fn text<'a>(&'a self, row: usize, text: &'a mut itoa::Buffer) -> &'a [u8] {
-        match self {
-            Self::Signed(ids) => text.format(ids[row]).as_bytes(),
-            Self::Unsigned(ids) => text.format(ids[row] as u64).as_bytes(),
-            Self::Wide(ids) => text.format(ids[row]).as_bytes(),
-            Self::Text(ids) => ids[row].data(),
+impl Edges {
+    /// Goes on to the next rows, each column on a thread that is free.
+    fn read(&mut self, group: &Group<'_>, rows: Range<usize>) -> Result<(), Error> {
+        let Self { left, right, number } = self;
+        let (of_left, (of_right, of_number)) = parallel::join(
+            || left.read(rows.len()),
+            || {
+                let number = || number.as_mut().map(|number| number.cells.read(rows.len()));
+                parallel::join(|| right.read(rows.len()), number)
+            },
+        );
+        for read in [Some(of_left), Some(of_right), of_number].into_iter().flatten() {
+            group.check_rows(read, rows.clone())?;
+        }
+        let number = number.as_ref().map(|number| &number.cells);
+        match [Some(&*left), Some(&*right), number].into_iter().flatten().find_map(Cells::null) {
+            Some(null) => Err(group.malformed(rows.start + null, Malformed::new("row", b"null", "a value"))),
+            None => Ok(()),
         }
     }
+
+    /// Returns the edges of some of these rows, or which row is malformed.
+    fn parse<R: Record>(&self, rows: Range<usize>, named: Named) -> Result<Columns<R::Data>, (usize, Malformed)> {
+        let mut columns = Columns::new(R::SQUARE, named);
+        for row in rows {
+            self.add::<R>(row, &mut columns).map_err(|malformed| (row, malformed))?;
+            if columns.names_in.is_some() {
+                break;
+            }
+        }
+        Ok(columns)
+    }
+
+    #[inline]
+    fn add<R: Record>(&self, row: usize, columns: &mut Columns<R::Data>) -> Result<(), Malformed> {
+        let number = match &self.number {
+            Some(Numbers { cells, seconds }) => {
+                let number = value(cells, row)?.number().unwrap_or(f64::NAN);
+                seconds.map_or(number, |seconds| seconds(number))
+            }
+            None => 0.0,
+        };
+        let data = R::of_number(number)
+            .ok_or_else(|| Malformed::new(R::number_name(), (number as f32).to_string().as_bytes(), R::NUMBER))?;
+        let ends = [value(&self.left, row)?, value(&self.right, row)?];
+        if let [Value::Integer(left), Value::Integer(right)] = ends
+            && let (Ok(left), Ok(right)) = (u64::try_from(left), u64::try_from(right))
+            && columns.named == Named::default()
+        {
+            columns.push_ids([left, right], data);
+            return Ok(());
+        }
+        let mut texts = [itoa::Buffer::new(), itoa::Buffer::new()];
+        let mut texts = texts.iter_mut();
+        let ends = ends.map(|end| match (end, texts.next()) {
+            (Value::Text(text), _) => text,
+            (Value::Integer(integer), Some(text)) => text.format(integer).as_bytes(),
+            // Other columns are refused.
+            _ => b"",
+        });
+        columns.push(R::FIELDS, ends, data)
+    }
+}
+
+fn value(cells: &Cells, row: usize) -> Result<Value<'_>, Malformed> {
+    cells.value(row).map_err(|expected| Malformed::new("value", b"a longer one", expected))
 }

@@ -55,11 +55,11 @@ impl Reader<'_> {
         let known = vec![None; shape.names.len()];
         let mut chunk = RowsOf { shape: Arc::new(shape), rows: std::mem::take(rows), known };
         for first in (0..group.num_rows()).step_by(ROWS_AT_ONCE) {
-            let wanted = ROWS_AT_ONCE.min(group.num_rows() - first);
+            let wanted = first..group.num_rows().min(first + ROWS_AT_ONCE);
             for (.., cells) in &mut columns {
-                group.check_rows(cells.read(wanted), wanted)?;
+                group.check_rows(cells.read(wanted.len()), wanted.clone())?;
             }
-            for row in first..first + wanted {
+            for row in wanted {
                 self.row(&mut chunk, &mut columns).map_err(|malformed| group.malformed(row, malformed))?;
             }
         }

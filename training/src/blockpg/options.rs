@@ -75,19 +75,20 @@ impl LinearOptions {
         Config { l1, l2: self.l2 }
     }
 
-    /// Tells whether features step in blocks whatever the data: these, or a delay of theirs, are asked for, or processes are several.
+    /// Tells whether blocks of features, or a delay of theirs, are asked for.
     #[must_use]
-    pub(super) fn has_blocks(&self, settings: &Settings) -> bool {
-        let are_asked_for = self.blocks.is_some() || self.batch.is_some() || settings.slack != Some(0);
-        are_asked_for || settings.peers.is_some()
+    pub(super) fn asks_for_blocks(&self, settings: &Settings) -> bool {
+        self.blocks.is_some() || self.batch.is_some() || settings.slack != Some(0)
     }
 
-    /// Tells whether features descend one after the other, where they do not have blocks: not where many workers have samples of which each
-    /// value costs a visit of a far cache. Blocks are visited shard by shard and take several times the iterations, which workers share.
+    /// Tells whether features descend one after the other, where they do not have blocks: not by several processes, nor where many workers have
+    /// samples of which each value costs a visit of a far cache. Blocks are visited shard by shard and take several times the iterations, which
+    /// workers share.
     #[must_use]
     pub(super) fn descends(&self, samples: usize, settings: &Settings) -> bool {
         let bytes = samples * (size_of::<Parabola>() + size_of::<f64>());
-        !self.has_blocks(settings) && (settings.workers <= FEW_WORKERS || bytes <= NEAR_BYTES)
+        let is_one = settings.peers.is_none() && !self.asks_for_blocks(settings);
+        is_one && (settings.workers <= FEW_WORKERS || bytes <= NEAR_BYTES)
     }
 
     /// Returns the number of blocks.

@@ -146,5 +146,5 @@ fn by_size(
 
 fn is_newton(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<bool, Error> {
     let Some(config) = options.path().first().copied() else { return Ok(false) };
-    Ok(!options.has_blocks(settings) && newton::suits(samples, &config)?)
+    Ok(!options.asks_for_blocks(settings) && newton::suits(samples, &config)?)
 }

@@ -40,11 +40,7 @@ impl FitOfClasses<'_> {
         if classes * features > MOST_WEIGHTS {
             return Ok(None);
         }
-        let rows = self.rows()?;
-        let products = |sample: usize| rows.of(sample).len().pow(2) * classes.pow(2) / 4;
-        if (0..self.labels.len()).map(products).sum::<usize>() > MOST_PRODUCTS * classes * rows.values.len() {
-            return Ok(None);
-        }
+        let Some(rows) = self.rows()? else { return Ok(None) };
         let penalty = |at: usize| if self.is_free(at % features) { [0.0; 2] } else { [config.l1, config.l2] };
         let penalties: Vec<[f64; 2]> = (0..classes * features).map(penalty).collect();
         let (gradient, curvature) = self.derivatives(&rows);
@@ -74,9 +70,9 @@ impl FitOfClasses<'_> {
         Ok(None)
     }
 
-    /// Collects the values of each sample.
-    fn rows(&self) -> io::Result<Rows> {
-        let features = self.values.num_vertices(Side::Right);
+    /// Collects the values of each sample, unless their products are too many.
+    fn rows(&self) -> io::Result<Option<Rows>> {
+        let (classes, features) = (self.scores.len(), self.values.num_vertices(Side::Right));
         let mut ends = vec![0; self.labels.len()];
         let each = |visit: &mut dyn FnMut(usize, u32, f32)| {
             (0..features).try_for_each(|feature| {
@@ -86,6 +82,10 @@ impl FitOfClasses<'_> {
             })
         };
         each(&mut |sample, _, _| ends[sample] += 1)?;
+        let products = ends.iter().map(|values: &usize| values.pow(2) * classes.pow(2) / 4).sum::<usize>();
+        if products > MOST_PRODUCTS * classes * ends.iter().sum::<usize>() {
+            return Ok(None);
+        }
         // Where the next value of each sample goes, which is its end when all are there.
         let mut begin = 0;
         for end in &mut ends {
@@ -96,7 +96,7 @@ impl FitOfClasses<'_> {
             values[ends[sample]] = (feature, x);
             ends[sample] += 1;
         })?;
-        Ok(Rows { ends, values })
+        Ok(Some(Rows { ends, values }))
     }
 
     /// Returns the gradient of the loss by all weights, the features of a class next to each other, and its curvature, that of two weights in one of
@@ -201,7 +201,7 @@ mod tests {
             weights: &weights,
             scores: &scores,
         };
-        let (gradient, curvature) = fit.derivatives(&fit.rows().unwrap());
+        let (gradient, curvature) = fit.derivatives(&fit.rows().unwrap().unwrap());
         let moved = |steps: &[(usize, f64)]| {
             let mut weights = weights.clone();
             steps.iter().for_each(|&(at, step)| weights[at / 4][at % 4] += step);
