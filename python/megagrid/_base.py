@@ -4,6 +4,7 @@ import functools
 import json
 import logging
 import numbers
+import operator
 import os
 import re
 import warnings
@@ -106,6 +107,17 @@ def how(n_jobs, random_state):
             raise ValueError(f"{random_state!r} cannot be used to seed a run; expected a whole number, 0 or above")
         found.append(f"--seed={int(random_state)}")
     return found
+
+
+def wanted(n):
+    """Return how many are asked for, a whole number that is not negative."""
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise TypeError(f"n is {n!r}, expected a whole number") from None
+    if n < 0:
+        raise ValueError(f"n is {n}, expected 0 or more")
+    return n
 
 
 def num_threads(n_jobs):

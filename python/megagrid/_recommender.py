@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 
 from . import _input, _megagrid
-from ._base import Estimator, num_threads
+from ._base import Estimator, num_threads, wanted
 from ._ids import array_of, coded, ids_of, looked_for, names_of, whole_of_names
 from ._pairs import Entries, check_columns, check_no_target, of_frame, warn_of_triples
 
@@ -164,13 +164,14 @@ class Factors(Estimator):
             ids have no sign the largest number of their type.
         """
         self._check_fitted()
+        n = wanted(n)
         rows, is_one = self._rows(users, "user")
         rows, back = np.unique(rows, return_inverse=True)
         nobody, pairs = self._left_out(rows, without, exclude)
 
         def answer(begin, end):
             some = rows[begin:end]
-            return self._asked(clip).recommend(some, max(int(n), 0), _of_some(begin, end, pairs, nobody), num_threads(self.n_jobs))
+            return self._asked(clip).recommend(some, n, _of_some(begin, end, pairs, nobody), num_threads(self.n_jobs))
 
         step = max(1, min(_USERS, _PAIRS // max(len(nobody), 1)))
         return self._told(_in_parts(len(rows), step, answer), back, is_one, self.item_ids_)
@@ -304,7 +305,7 @@ class Factors(Estimator):
         rows, is_one = self._rows(of, side)
         ids = getattr(self, f"{side}_ids_")
         # All but itself.
-        n = min(max(int(n), 0), len(ids) - 1)
+        n = min(wanted(n), len(ids) - 1)
 
         def answer(begin, end):
             return self._asked().similar(side == "user", rows[begin:end], n, num_threads(self.n_jobs))

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from . import _input, _megagrid
-from ._base import Estimator, num_threads, whole
+from ._base import Estimator, num_threads, wanted, whole
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 # Documents that are transformed between two looks at the keyboard.
@@ -233,7 +233,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """
         self._check_fitted()
         names = self.__dict__.get("feature_names_in_")
-        top = self._topics.top_words(int(n))
+        top = self._topics.top_words(wanted(n))
         return top if names is None else [[str(names[word]) for word in words] for words in top]
 
     def save(self, directory):

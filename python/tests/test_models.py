@@ -104,6 +104,11 @@ def test_ratings_that_were_planted_are_foreseen(ratings):
     assert np.allclose(foreseen, expected.clip(*model.range_), atol=1e-5)
     best, scores = model.recommend(3, 5, without=[int(model.recommend(3, 1)[0][0])])
     assert len(best) == 5 and (np.diff(scores) <= 0).all()
+    for ask in (model.recommend, model.similar_items):
+        with pytest.raises(ValueError, match="n is -1, expected 0 or more"):
+            ask(3, -1)
+        with pytest.raises(TypeError, match="n is 2.5, expected a whole number"):
+            ask(3, 2.5)
     everything = model.recommend(3, 1000)[0]
     assert sorted(everything.tolist()) == list(range(80)) and best.tolist() == everything[1:6].tolist()
     alike = model.similar_items(2, 79)

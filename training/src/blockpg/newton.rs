@@ -23,21 +23,22 @@ const MOST_CUBES: usize = 8;
 /// Whose matrix takes 32 MiB.
 const MOST_FEATURES: usize = 2048;
 
-/// Tells whether Newton's method is likely to be quicker than descent: features are few, and so much alike that descent on a model of the first
-/// iteration, made of some samples, is slow.
-pub(super) fn suits(samples: &Samples, config: &Config) -> Result<bool, Error> {
+/// Tells whether features are few enough for Newton's method.
+pub(super) fn suits(samples: &Samples) -> Result<bool, Error> {
     let (values, features) = (samples.values.num_edges(), samples.values.num_vertices(Side::Right));
     // Without labels nothing is to be trained.
     if features > MOST_FEATURES || samples.labels.of.is_empty() {
         return Ok(false);
     }
-    let labels = samples.signs(0);
-    let mut of_sample = vec![0_usize; labels.len()];
+    let mut of_sample = vec![0_usize; samples.labels.of.len()];
     each(samples, |_, sample, _| of_sample[sample] += 1)?;
     let products: usize = of_sample.iter().map(|values| values * (values + 1) / 2).sum();
-    if products > MOST_PRODUCTS * values || features.pow(3) > MOST_CUBES * products {
-        return Ok(false);
-    }
+    Ok(products <= MOST_PRODUCTS * values && features.pow(3) <= MOST_CUBES * products)
+}
+
+/// Tells whether few features are so much alike that descent on a model of the first iteration, made of some samples, is slow.
+pub(super) fn descent_is_slow(samples: &Samples, config: &Config) -> Result<bool, Error> {
+    let labels = samples.signs(0);
     let curvatures = curvatures(samples)?;
     let mut leverages = vec![0.0; labels.len()];
     each(samples, |feature, sample, x| {

@@ -144,7 +144,11 @@ fn by_size(
     make(samples, options, settings)
 }
 
+/// Tells whether all features take Newton's steps together: where they are few, and descent would be slow or is not among what there is.
 fn is_newton(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<bool, Error> {
     let Some(config) = options.path().first().copied() else { return Ok(false) };
-    Ok(!options.asks_for_blocks(settings) && newton::suits(samples, &config)?)
+    if options.asks_for_blocks(settings) || !newton::suits(samples)? {
+        return Ok(false);
+    }
+    Ok(!options.descends(samples.labels.of.len(), settings) || newton::descent_is_slow(samples, &config)?)
 }
