@@ -142,8 +142,9 @@ def _run(begin, options, callback, verbose, most):
     record = json.loads(found["record"])
     result, tol = record["result"], record["config"]["tolerance"]
     residual = result["metrics"].get("residual")
-    if result["ended_by"] == "iterations" and residual is not None and residual > tol > 0:
-        text = f"the residual is {residual:.3g}, above tol={tol}, after {result['iterations']} iterations; try a larger max_iter"
+    advice = {"iterations": "try a larger max_iter", "tolerance": "single precision comes no nearer"}.get(result["ended_by"])
+    if advice and residual is not None and residual > tol > 0:
+        text = f"the residual is {residual:.3g}, above tol={tol}, after {result['iterations']} iterations; {advice}"
         warnings.warn(text, ConvergenceWarning, stacklevel=3)
     return found
 

@@ -221,6 +221,8 @@ def test_scores_that_have_not_converged_are_told(score):
     graph = networkx.gnp_random_graph(60, 0.08, seed=3, directed=True)
     with pytest.warns(ConvergenceWarning, match="above tol=1e-06, after 2 iterations"):
         score(graph, max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="above tol=1e-12, after .* single precision comes no nearer"):
+        pagerank(graph, damping=0.99, tol=1e-12, max_iter=1000)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         score(graph, max_iter=2, tol=0)

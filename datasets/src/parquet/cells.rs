@@ -8,10 +8,9 @@ use ::parquet::data_type::{
     AsBytes, BoolType, ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type, Int64Type,
 };
 use ::parquet::errors::ParquetError;
+use ::parquet::schema::types::ColumnDescriptor;
 
 use super::decimals::{integer, scale};
-use super::group::Group;
-use crate::Error;
 use crate::output::{is_unsigned, read_rows};
 
 /// What a row has in a column.
@@ -57,6 +56,7 @@ impl<'v> Value<'v> {
 
 /// The values of a column, of some rows at a time.
 pub(crate) struct Cells {
+    name: String,
     typed: Typed,
     is_unsigned: bool,
     are_decimals: bool,
@@ -89,17 +89,11 @@ macro_rules! each {
     };
 }
 
-impl Group<'_> {
-    /// Opens a column of truth values, numbers or texts. `expected` says what it should hold otherwise.
-    pub(crate) fn cells(&self, at: usize, expected: &str) -> Result<Cells, Error> {
-        self.cells_of(at, false, expected)
-    }
-
-    /// Opens a column, which may have dates if these are times.
-    pub(super) fn cells_of(&self, at: usize, are_times: bool, expected: &str) -> Result<Cells, Error> {
-        let described = self.schema.column(at);
+impl Cells {
+    /// Takes the reader of a column; `None` where it holds neither truth values nor numbers nor texts.
+    pub(super) fn new(reader: ColumnReader, described: &ColumnDescriptor) -> Option<Self> {
         let most = described.max_def_level();
-        let typed = match self.column_reader(at, &described, are_times, expected)? {
+        let typed = match reader {
             ColumnReader::BoolColumnReader(reader) => Typed::Truths(Values::new(reader, most)),
             ColumnReader::Int32ColumnReader(reader) => Typed::Narrow(Values::new(reader, most)),
             ColumnReader::Int64ColumnReader(reader) => Typed::Wide(Values::new(reader, most)),
@@ -107,15 +101,19 @@ impl Group<'_> {
             ColumnReader::DoubleColumnReader(reader) => Typed::Doubles(Values::new(reader, most)),
             ColumnReader::ByteArrayColumnReader(reader) => Typed::Bytes(Values::new(reader, most)),
             ColumnReader::FixedLenByteArrayColumnReader(reader) => Typed::Decimals(Values::new(reader, most)),
-            ColumnReader::Int96ColumnReader(_) => return Err(self.wrong_type(&described, expected)),
+            ColumnReader::Int96ColumnReader(_) => return None,
         };
-        let scale = scale(&described);
+        let scale = scale(described);
         let unit = scale.filter(|&digits| digits != 0).map(|digits| 10_f64.powi(digits));
-        Ok(Cells { typed, is_unsigned: is_unsigned(&described), are_decimals: scale.is_some(), unit })
+        let name = described.name().to_owned();
+        Some(Self { name, typed, is_unsigned: is_unsigned(described), are_decimals: scale.is_some(), unit })
     }
-}
 
-impl Cells {
+    /// Returns what the column is called.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Tells whether all are texts.
     pub(crate) fn are_texts(&self) -> bool {
         matches!(self.typed, Typed::Bytes(_)) && !self.are_decimals

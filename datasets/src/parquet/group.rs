@@ -76,7 +76,7 @@ pub(crate) struct Group<'a> {
     place: &'a Place,
     input: &'a Input<'a>,
     reader: &'a dyn RowGroupReader,
-    pub(super) schema: &'a SchemaDescriptor,
+    schema: &'a SchemaDescriptor,
     num_rows: usize,
 }
 
@@ -149,8 +149,20 @@ impl Group<'_> {
         Err(self.wrong_type(&described, "numbers"))
     }
 
+    /// Opens a column of truth values, numbers or texts. `expected` says what it should hold otherwise.
+    pub(crate) fn cells(&self, at: usize, expected: &str) -> Result<Cells, Error> {
+        self.cells_of(at, false, expected)
+    }
+
+    /// Opens a column, which may have dates if these are times.
+    fn cells_of(&self, at: usize, are_times: bool, expected: &str) -> Result<Cells, Error> {
+        let described = self.schema.column(at);
+        let reader = self.column_reader(at, &described, are_times, expected)?;
+        Cells::new(reader, &described).ok_or_else(|| self.wrong_type(&described, expected))
+    }
+
     /// Opens a column. What does not stand for itself, as dates do where they are not times, is refused as not `expected`.
-    pub(super) fn column_reader(
+    fn column_reader(
         &self,
         at: usize,
         described: &ColumnDescriptor,
@@ -211,7 +223,7 @@ impl Group<'_> {
         self.wrong_type(&self.schema.column(at), "texts")
     }
 
-    pub(super) fn wrong_type(&self, described: &ColumnDescriptor, expected: &str) -> Error {
+    fn wrong_type(&self, described: &ColumnDescriptor, expected: &str) -> Error {
         let (name, found) = (described.path().string(), described.physical_type());
         let list = if described.max_rep_level() > 0 { "lists of " } else { "" };
         // What stands in another column has its name before its own.
@@ -274,10 +286,13 @@ impl Edges {
             group.check_rows(read, rows.clone())?;
         }
         let number = number.as_ref().map(|number| &number.cells);
-        match [Some(&*left), Some(&*right), number].into_iter().flatten().find_map(Cells::null) {
-            Some(null) => Err(group.malformed(rows.start + null, Malformed::new("row", b"null", "a value"))),
-            None => Ok(()),
+        for cells in [Some(&*left), Some(&*right), number].into_iter().flatten() {
+            if let Some(row) = cells.null() {
+                let expected = format!("a value in column {}", cells.name());
+                return Err(group.malformed(rows.start + row, Malformed::new("row", b"null", expected)));
+            }
         }
+        Ok(())
     }
 
     /// Returns the edges of some of these rows, or which row is malformed.
