@@ -76,6 +76,23 @@ fn newtons_steps_end_at_the_optimum_that_blocks_find() {
 }
 
 #[test]
+fn several_processes_take_newtons_steps_and_send_what_the_plan_says() {
+    let place = Place::new();
+    for are_alike in [true, false] {
+        let (train, record) = (samples(&place, "train.libsvm", are_alike), place.name("run.json"));
+        let plan = done(&["plan", "blockpg", &train, "--processes", "2", "-w", "1"]);
+        assert!(plan.contains("Meet"), "{plan}");
+        let traffic = plan.lines().find_map(|line| line.strip_prefix("traffic")).unwrap_or_else(|| panic!("{plan}"));
+        let bytes: f64 = traffic.split_whitespace().next().unwrap().parse().unwrap();
+        assert!(bytes > (2 * FEATURES * FEATURES * size_of::<f64>()) as f64, "{traffic}");
+        done(&["launch", "-n", "2", "--", "blockpg", &train, "-w", "1", "--iterations", "3", "-q", "--json", &record]);
+        for iteration in json(&record)["iterations"].as_array().unwrap() {
+            assert_eq!(iteration["sent_bytes"].as_f64(), Some(bytes), "{iteration}");
+        }
+    }
+}
+
+#[test]
 fn newtons_steps_are_resumed_to_the_same_bits() {
     let place = Place::new();
     let train = samples(&place, "train.libsvm", true);

@@ -220,7 +220,8 @@ impl Record {
             self.phases.plan += first.evaluate_seconds - evaluation;
             first.evaluate_seconds = evaluation;
         }
-        self.phases.evaluate = self.iterations.iter().map(|one| one.evaluate_seconds).sum();
+        // A sum of nothing is −0.
+        self.phases.evaluate = self.iterations.iter().map(|one| one.evaluate_seconds).sum::<f64>() + 0.0;
     }
 
     /// Ends the record, with what was found of the model: `of`, or what was found last.

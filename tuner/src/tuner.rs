@@ -68,6 +68,9 @@ pub(crate) fn of_epochs(losses: &[f64], epoch: u64) -> Vec<f64> {
     epochs.map(|losses| losses.iter().sum::<f64>() / losses.len() as f64).collect()
 }
 
+/// Part of a held-out error by which it falls in the first clocks whatever the steps.
+const HARDLY: f64 = 0.005;
+
 /// How a run is to be tuned.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Options {
@@ -197,9 +200,9 @@ impl<T: Trainer> Run<'_, '_, T> {
         Ok(live)
     }
 
-    /// Goes on with what would be taken without a search where no trial made progress: then nothing speaks against it.
+    /// Goes on with what would be taken without a search where trials tell nothing: then nothing speaks against it.
     fn or_first(&mut self, found: Live, loss: f64, first: Option<Point>) -> Result<Live, Failure<T::Error>> {
-        let Some(first) = first.filter(|_| self.branches.summarize(&found).speed <= 0.0) else { return Ok(found) };
+        let Some(first) = first.filter(|_| !self.tells(&found, loss)) else { return Ok(found) };
         let setting = self.branches.space.setting(&first);
         let has_diverged = |trial: &Trial| trial.setting == setting && trial.label == Label::Diverged;
         if found.setting == setting || self.progress.trials.iter().any(has_diverged) {
@@ -210,6 +213,13 @@ impl<T: Trainer> Run<'_, '_, T> {
         let live = self.branches.fork(ROOT, loss, first).map_err(Failure::Trainer)?;
         self.branches.tell(&Event::Chosen { branch: live.branch });
         Ok(live)
+    }
+
+    /// Tells whether the best trial of all says something of its setting: it made progress, and more than the first clocks of steps that are far
+    /// too small. Factors that are small at random stay so for a while before they grow, and held-out errors rise at first where steps are good.
+    fn tells(&mut self, found: &Live, loss: f64) -> bool {
+        let has_grown = found.tested().is_none() || loss - found.loss() > HARDLY * loss.abs();
+        has_grown && self.branches.summarize(found).speed > 0.0
     }
 
     fn begin_with(&mut self, setting: &Setting, loss: f64) -> Result<Live, Failure<T::Error>> {

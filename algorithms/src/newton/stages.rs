@@ -140,6 +140,13 @@ impl Combine for Sums {
         self.slopes.iter_mut().zip(&mut from.slopes).for_each(|(sum, part)| sum.combine(part));
         self.curvature.iter_mut().zip(from.curvature).for_each(|(sum, part)| *sum += part);
     }
+
+    /// Rows have no items: those of the matrix are told here.
+    fn sized(features: usize) -> Self {
+        let mut sums = Self::default();
+        sums.begin(features, 0);
+        sums
+    }
 }
 
 /// What all workers know.

@@ -134,5 +134,6 @@ fn reason<'s>(mut said: impl Iterator<Item = &'s String>) -> Option<&'s str> {
 }
 
 fn interrupted() -> anyhow::Error {
-    Failure::Child { code: interrupt::EXIT_CODE as u8, message: None }.into()
+    let message = "interrupted; a comparison is written once all its rounds have ended, so none was".to_owned();
+    Failure::Child { code: interrupt::EXIT_CODE as u8, message: Some(message) }.into()
 }

@@ -55,6 +55,10 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
     let config = join([json(options)?, json(application)?, taken]);
     megagrid_training::Processes { cluster, ..Default::default() }.agree(A::NAME, &config, hash)?;
     let (mut checkpoints, state) = checkpoint::begin(application, options, (&config, workers), hash, is_first)?;
+    if checkpoints.saved > options.epochs && is_first {
+        let (found, asked) = (checkpoints.saved, options.epochs);
+        tracing::warn!("the checkpoint is after epoch {found}, and {asked} were asked for; none is added");
+    }
     let mut record = Record::begin(A::NAME, config, sizes.clone(), machine, phases, checkpoints.saved);
     let how = Run {
         workers,
@@ -204,7 +208,8 @@ fn say(record: &Record, found: &Summary) -> anyhow::Result<()> {
         "  device memory of a worker {} of {}, {:.1} % of time stalled\n",
         progress::bytes(found.resident),
         progress::bytes(found.budget),
-        100.0 * record.iterations.iter().map(|one| one.wait_seconds).sum::<f64>() / record.phases.train.max(1e-12),
+        100.0 * (record.iterations.iter().map(|one| one.wait_seconds).sum::<f64>() + 0.0)
+            / record.phases.train.max(1e-12),
     );
     output::print(&(summary(record) + &memory))
 }

@@ -87,6 +87,7 @@ fn each(samples: &Samples, mut visit: impl FnMut(usize, usize, f64)) -> Result<(
 /// Newton's method.
 pub(super) struct NewtonSolver {
     values: usize,
+    features: usize,
     /// Of the loss by each weight, once they are asked for: classes begin often.
     curvatures: OnceLock<Vec<f64>>,
 }
@@ -96,11 +97,16 @@ impl Solver for NewtonSolver {
     const TURN: u64 = 3;
 
     fn new(samples: &Samples, _: &LinearOptions, _: &Settings) -> Result<Self, Error> {
-        Ok(Self { values: samples.values.num_edges(), curvatures: OnceLock::new() })
+        let (values, features) = (samples.values.num_edges(), samples.values.num_vertices(Side::Right));
+        Ok(Self { values, features, curvatures: OnceLock::new() })
     }
 
     fn workers(&self, asked: usize) -> usize {
         asked.min((self.values / WORTH_A_WORKER).max(1))
+    }
+
+    fn dims(&self) -> usize {
+        self.features.max(1)
     }
 
     fn sequence(&self) -> Sequence<Newton, impl Stages<Newton>> {

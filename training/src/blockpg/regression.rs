@@ -146,7 +146,8 @@ fn by_size(
 
 /// Tells whether all features take Newton's steps together: where they are few, and descent would be slow or is not among what there is.
 fn is_newton(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<bool, Error> {
-    let Some(config) = options.path().first().copied() else { return Ok(false) };
+    // The least l1 of a path takes most of its iterations.
+    let Some(config) = options.path().last().copied() else { return Ok(false) };
     if options.asks_for_blocks(settings) || !newton::suits(samples)? {
         return Ok(false);
     }

@@ -29,6 +29,11 @@ pub(super) trait Solver: Sized + Send + 'static {
     /// Returns how many workers run of those asked for.
     fn workers(&self, asked: usize) -> usize;
 
+    /// Returns the items by which a plan knows how large sums are.
+    fn dims(&self) -> usize {
+        1
+    }
+
     /// Returns the stages of an iteration.
     fn sequence(&self) -> Sequence<Self::Program, impl Stages<Self::Program>>;
 

@@ -96,6 +96,10 @@ where
         self.solver.workers(asked)
     }
 
+    fn dims(&self) -> usize {
+        self.solver.dims()
+    }
+
     fn source<'d>(&'d self, samples: &'d Samples) -> Source<'d, f32, S::Program> {
         (&samples.values).into()
     }
