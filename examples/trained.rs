@@ -115,6 +115,7 @@ impl Trainer for Fit {
 
     fn measure(&mut self, _: &Ratings, engine: &mut Engine<Biases>) -> Result<Option<Measured>, training::Error> {
         let squares = engine.total(square)?;
+        engine.collect()?;
         let penalty = |biases: f64, bias: &f32| biases + f64::from(bias * bias);
         let biases = engine.on(Left).iter().fold(0.0, penalty) + engine.on(Right).iter().fold(0.0, penalty);
         let objective = squares + f64::from(self.lambda) * biases;
@@ -122,13 +123,16 @@ impl Trainer for Fit {
     }
 
     fn test(&mut self, ratings: &Ratings, engine: &mut Engine<Biases>) -> Result<Metrics, training::Error> {
+        if ratings.test.known().is_empty() {
+            return Ok(Metrics::new());
+        }
         engine.collect()?;
         let (users, items, test) = (engine.on(Left), engine.on(Right), ratings.test.known());
         let left = |&(user, item, rating): &(u32, u32, f32)| {
             rating - self.mean - users.sync(user as usize) - items.sync(item as usize)
         };
         let squares: f64 = test.iter().map(|rating| f64::from(left(rating)).powi(2)).sum();
-        Ok(Metrics::from([("test_rmse".into(), (squares / test.len().max(1) as f64).sqrt())]))
+        Ok(Metrics::from([("test_rmse".into(), (squares / test.len() as f64).sqrt())]))
     }
 
     fn model(&self, ratings: &Ratings, engine: &Engine<Biases>) -> Result<Found, training::Error> {

@@ -115,7 +115,7 @@ impl<T: EdgeData> Edges<T> {
     /// Makes a bipartite graph of `left` and `right` vertices: users and items, say. See [`square`](Self::square).
     ///
     /// # Errors
-    /// An end that is not below the number of vertices of its side.
+    /// An end that is not below the number of vertices of its side; more vertices than 32 bits can number.
     pub fn bipartite<E: AsEdge<Data = T>>(
         left: usize,
         right: usize,
@@ -130,6 +130,9 @@ impl<T: EdgeData> Edges<T> {
         square: bool,
         edges: impl IntoIterator<Item = E>,
     ) -> Result<Self, Error> {
+        if let Some(vertices) = [num_left, num_right].into_iter().find(|&vertices| u32::try_from(vertices).is_err()) {
+            return Err(Error::VerticesOutOfRange(vertices));
+        }
         let mut list = EdgeList { num_left, num_right, square, ..EdgeList::with_capacity(0) };
         for (edge, (left, right, data)) in edges.into_iter().map(AsEdge::parts).enumerate() {
             for (side, id, vertices) in [(Side::Left, left, num_left), (Side::Right, right, num_right)] {

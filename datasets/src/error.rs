@@ -196,6 +196,9 @@ pub enum Error {
         /// The ratings.
         num_edges: usize,
     },
+    /// More vertices than ids of 32 bits.
+    #[error("{0} vertices, expected at most 4294967295; number those that have edges from 0 on")]
+    VerticesOutOfRange(usize),
     /// An edge to a vertex that is not there.
     #[error("edge {edge}: the {side} end is {id}, expected a number below {vertices}, the {side} vertices")]
     EndOutOfRange {

@@ -7,10 +7,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::column::Column;
 use crate::name_table::NameTable;
 use crate::text::{Input, Malformed};
+use crate::{Dictionary, Error, Role, Roles};
 
 /// What labels are called where nobody names their column.
 pub(crate) const KNOWN: [&str; 4] = ["label", "class", "target", "y"];
@@ -18,6 +18,18 @@ pub(crate) const KNOWN: [&str; 4] = ["label", "class", "target", "y"];
 /// Tells whether one of the names of columns says that it holds labels.
 pub(crate) fn is_label_named(names: &[Cow<'_, [u8]>]) -> bool {
     names.iter().any(|name| KNOWN.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())))
+}
+
+/// Says by which of its usual names the column of labels is known, where another one is that of a feature.
+pub(crate) fn labelled_beside(roles: Roles, features: &Dictionary) -> Roles {
+    let is_category = |feature: &str, name: &str| feature.strip_prefix(name).is_some_and(|rest| rest.starts_with('='));
+    let is_feature = |name: &str| features.iter().any(|feature| feature == name || is_category(&feature, name));
+    let are_said = [Role::Label, Role::Text, Role::Feature].into_iter().any(|role| roles.has(role));
+    let (taken, free): (Vec<&str>, Vec<&str>) = KNOWN.iter().partition(|name| !are_said && is_feature(name));
+    match free.first() {
+        Some(name) if !taken.is_empty() => roles.with(Role::Label, name),
+        _ => roles,
+    }
 }
 
 /// A label as somebody names it: a number, however it is written, or a word.

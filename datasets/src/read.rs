@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::labels::labelled_beside;
 use crate::records::{Link, OF_RATINGS, Pair, Rating, RatingTime, Record, WeightedLink, WordCount};
 use crate::repeated::add_up_counts;
 use crate::sample_table::{self, Labelled};
@@ -215,7 +216,8 @@ pub fn read_samples_with(
 /// lines, but for those before others where the first sample has no label, which are samples without features. A table may be without a column
 /// of labels; see [`read_samples_with`]. Where no format is stated, a header of a table and an object of JSON are told from LIBSVM.
 ///
-/// For the features of a model, see [`Dataset::with_right_names`].
+/// `features` are those of a model: what is among them is no column of labels, whatever it is called. To have them as they are numbered there,
+/// see [`Dataset::with_right_names`].
 ///
 /// # Errors
 /// Where the input cannot be read, holds no sample, or a line does not follow the format; lines none of which has a feature, where no format
@@ -224,6 +226,7 @@ pub fn read_unlabelled(
     path: impl AsRef<Path>,
     layout: impl Into<Layout>,
     tokenizer: Tokenizer,
+    features: &Dictionary,
 ) -> Result<Dataset<f32>, Error> {
     let (path, mut layout) = (path.as_ref(), layout.into());
     let is_unsaid = layout.format.is_none() && layout.roles.name_no_kind();
@@ -231,6 +234,9 @@ pub fn read_unlabelled(
     let told = if may_be_other { Format::of_samples(path)? } else { None };
     if is_unsaid {
         layout.format = Some(told.unwrap_or(Format::Libsvm));
+    }
+    if layout.format != Some(Format::Libsvm) {
+        layout.roles = labelled_beside(layout.roles, features);
     }
     let (input, format) = open(path, &layout, None, OF_SAMPLES)?;
     let data = match format {

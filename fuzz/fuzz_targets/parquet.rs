@@ -5,7 +5,7 @@ use std::fs;
 
 use libfuzzer_sys::fuzz_target;
 use megagrid_datasets::output::{Column, read_table, write_table};
-use megagrid_datasets::{Format, Layout, Tokenizer, read_graph, read_ratings, read_unlabelled};
+use megagrid_datasets::{Dictionary, Format, Layout, Tokenizer, read_graph, read_ratings, read_unlabelled};
 use megagrid_fuzz::{in_file, seed};
 
 fn seeds() -> Vec<Vec<u8>> {
@@ -32,7 +32,7 @@ fuzz_target!(
         in_file(bytes, "parquet", |path| {
             let _ = read_graph(path, Some(Format::Parquet));
             let _ = read_ratings(path, Some(Format::Parquet));
-            let _ = read_unlabelled(path, Layout::from(Some(Format::Parquet)), Tokenizer::default());
+            let _ = read_unlabelled(path, Layout::from(Some(Format::Parquet)), Tokenizer::default(), &Dictionary::from_integers(Vec::new()));
             let _ = read_table(path);
         });
     }

@@ -187,7 +187,7 @@ def pagerank(
     graph: Input,
     *,
     damping: float = 0.85,
-    weights: bool = False,
+    weights: bool | str = False,
     undirected: bool = False,
     personalization: Mapping[Any, float] | ArrayLike | list[Mapping[Any, float] | ArrayLike] | None = None,
     max_iter: int = 100,

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _input, _megagrid
 from ._base import Interrupted, how, train, words
-from ._ids import array_of, coded, ids_of
+from ._ids import are_numbered, array_of, coded, ids_of
 from ._sklearn import ConvergenceWarning
 
 
@@ -41,13 +41,14 @@ def pagerank(
         undirected graph is a link either way.
     damping : float, default=0.85
         The chance of following a link instead of restarting.
-    weights : bool, default=False
+    weights : bool or str, default=False
         Whether links have weights, 0 or above, by which a page divides its score: the values of a matrix, the attribute `weight` of
-        edges (networkx: 1 where there is none), a third column of a tuple, or of a file. If False, a link is a link.
+        edges (networkx: 1 where there is none), a third column of a tuple, or of a file. If False, a link is a link. A text is the name of
+        another attribute of edges.
     undirected : bool, default=False
         Whether each link goes both ways; one from a vertex to itself is one. Links that repeat, also the other way round, add up.
-    personalization : dict or array, or a list of these, default=None
-        The vertices at which the surfer restarts, with their weights, 0 or above; an array has one for each row of a matrix, or each
+    personalization : dict, series or array, or a list of these, default=None
+        The vertices at which the surfer restarts, with their weights, 0 or above; the index of a series of pandas names them, and an array has one for each row of a matrix, or each
         vertex of a graph of networkx or igraph. Vertices without links lead there, too, as in networkx. None: all vertices, equally likely.
         A list: vertices are ranked for each of its members, all in one run.
     max_iter : int, default=100
@@ -84,11 +85,11 @@ def pagerank(
     ['c', 'b', 'a']
     """
     options = {"damping": "damping", "max_iter": "iterations", "tol": "tolerance"}
-    graph = _Graph(graph, bool(weights))
+    graph = _Graph(graph, _attribute(weights, graph))
     given = words(options, {"damping": damping, "max_iter": max_iter, "tol": tol}) + how(n_jobs, None)
     given += ["--weights"] * bool(weights) + ["--undirected"] * bool(undirected and graph.is_directed)
     sets = restart = None
-    if isinstance(personalization, list) and any(isinstance(one, (dict, np.ndarray)) for one in personalization):
+    if isinstance(personalization, list) and any(isinstance(one, (dict, np.ndarray)) or _is_series(one) for one in personalization):
         sets = [graph.restart(one) for one in personalization]
     else:
         restart = graph.restart(personalization)
@@ -152,7 +153,7 @@ def _run(begin, options, callback, verbose, most):
 class _Graph:
     """A graph as the compiled part takes it, and how scores of it are given back."""
 
-    def __init__(self, graph, weighted=False):
+    def __init__(self, graph, weighted=None):
         self.ids, self.is_networkx = None, hasattr(graph, "adj") and hasattr(graph, "is_directed")
         self.is_directed = True
         if _input.is_path(graph):
@@ -161,18 +162,18 @@ class _Graph:
             self.ids = list(graph)
             number = {node: at for at, node in enumerate(self.ids)}
             ends = np.fromiter((number[end] for edge in graph.edges() for end in edge), dtype=np.int64).reshape(-1, 2)
-            values = [weight for *_, weight in graph.edges(data="weight", default=1)] if weighted else None
+            values = [weight for *_, weight in graph.edges(data=weighted, default=1)] if weighted else None
             self._of_edges(ends, values, len(self.ids), graph.is_directed())
         elif hasattr(graph, "get_edgelist") and hasattr(graph, "vcount"):
             ends = np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2)
-            if weighted and "weight" not in graph.es.attributes():
-                raise ValueError("the links of the graph have no attribute weight")
-            self._of_edges(ends, graph.es["weight"] if weighted else None, graph.vcount(), graph.is_directed())
+            if weighted and weighted not in graph.es.attributes():
+                raise ValueError(f"the links of the graph have no attribute {weighted}")
+            self._of_edges(ends, graph.es[weighted] if weighted else None, graph.vcount(), graph.is_directed())
         elif isinstance(graph, tuple) and len(graph) in (2, 3):
             sources, targets = (array_of(ends) for ends in graph[:2])
             if sources.shape != targets.shape or sources.ndim != 1:
                 raise ValueError(f"sources have the shape {sources.shape} and targets {targets.shape}; expected two columns")
-            if weighted != (len(graph) == 3):
+            if bool(weighted) != (len(graph) == 3):
                 raise ValueError("links with weights are a tuple (sources, targets, weights); pass it with weights=True, or two columns")
             if len(sources) == 0:
                 raise ValueError("the graph has no link")
@@ -183,6 +184,7 @@ class _Graph:
             values = graph[2] if weighted else None
             self._of_ends(numbers[: len(sources)], numbers[len(sources) :], values, len(self.ids))
         else:
+            _check_labels(graph)
             self._of_matrix(_input.Matrix(graph, name="graph", repeats=True), weighted)
 
     def _of_matrix(self, matrix, weighted):
@@ -218,6 +220,8 @@ class _Graph:
         """Return vertices, by the names that the compiled part knows, with their weights."""
         if personalization is None:
             return None
+        if _is_series(personalization) and not are_numbered(personalization.index):
+            personalization = personalization.to_dict()
         if not isinstance(personalization, dict):
             weights = _input.column(personalization, "personalization")
             if not isinstance(self.parts, (tuple, np.ndarray)) or (self.ids is not None and not self.is_networkx):
@@ -245,6 +249,30 @@ class _Graph:
             by_number[names] = scores
             return dict(zip(self.ids, by_number.tolist())) if self.is_networkx else by_number
         return Ranks(ids_of(names) if self.ids is None else self.ids[names], scores)
+
+
+def _attribute(weights, graph):
+    """Return the attribute that has the weights of links; None: a link is a link."""
+    if isinstance(weights, str):
+        if hasattr(graph, "adj") or hasattr(graph, "get_edgelist"):
+            return weights
+        raise TypeError(f"weights is {weights!r}, and only graphs of networkx and igraph have attributes; expected True or False")
+    if not isinstance(weights, (bool, int, np.bool_)):
+        raise TypeError(f"weights is of type {type(weights).__name__}, expected True or False: weights are values of the graph, or its third column")
+    return "weight" if weights else None
+
+
+def _is_series(one):
+    return hasattr(one, "index") and hasattr(one, "to_dict")
+
+
+def _check_labels(graph):
+    """Refuse a data frame whose rows and columns are called otherwise, or in another order: each stands for a vertex."""
+    if not _input.is_frame(graph) or not hasattr(graph, "index"):
+        return
+    rows, columns = list(graph.index), list(graph.columns)
+    if rows != columns and not are_numbered(rows) and not are_numbered(columns):
+        raise ValueError("rows and columns of the frame are not the same vertices in the same order; graph.reindex(index=ids, columns=ids) makes them so")
 
 
 def _check_weights(values):

@@ -108,6 +108,21 @@ def of_labels(labels):
     return ids_of(ids) if ids.dtype.kind in "iu" else ids
 
 
+def labels_as(labels, are_texts):
+    """Return labels as texts or as whole numbers, as which they were written and read; None where they are only numbered, or no numbers."""
+    if (labels.dtype.kind in "UO") == are_texts:
+        return labels
+    if are_texts:
+        return None if are_numbered(labels) else labels.astype(str)
+    numbers = whole_of_names(labels.tolist())
+    return None if isinstance(numbers, list) else numbers
+
+
+def are_numbered(labels):
+    """Tell whether labels are 0, 1, 2 and so on, which a data frame has where nothing else is said."""
+    return np.array_equal(labels, np.arange(len(labels)))
+
+
 def _whole_objects(ids):
     """Return objects that all are whole numbers as such; None if others are among them, or no type has them all."""
     if not all(isinstance(one, Integral) and not isinstance(one, bool) for one in ids.flat):

@@ -7,7 +7,7 @@ import numpy as np
 
 from . import _input, _megagrid
 from ._base import Estimator, num_threads, wanted
-from ._ids import array_of, coded, ids_of, looked_for, names_of, whole_of_names
+from ._ids import array_of, coded, ids_of, labels_as, looked_for, names_of, whole_of_names
 from ._pairs import Entries, check_columns, check_no_target, of_frame, warn_of_triples
 
 # Users who are answered between two looks at the keyboard, and pairs of them and items that are left out: there are as few users as these
@@ -260,8 +260,14 @@ class Factors(Estimator):
     def _meant(self, number, side, labels, places):
         """Return the ids of rows or columns: the labels of a data frame, or what there was in their places in the fit, or their numbers."""
         are_texts = getattr(self, f"{side}_ids_").dtype.kind in "USO"
-        if labels is not None and (labels.dtype.kind in "UO") == are_texts:
-            return labels
+        ids = None if labels is None else labels_as(labels, are_texts)
+        if ids is not None:
+            return ids
+        if labels is not None and labels.dtype.kind in "UO" and not isinstance(self._column_ids, range):
+            raise TypeError(
+                f"X has {str(labels[0])!r} among the names of its {'rows' if side == 'user' else 'columns'}, and {side}s of the model are whole numbers; "
+                "name them so, or pass columns: (users, items), or with values"
+            )
         if places is not None:
             return places
         if are_texts:

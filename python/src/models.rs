@@ -163,7 +163,7 @@ pub fn scores_of_file<'py>(
     model.hash_bits = config.get("hash_bits").and_then(serde_json::Value::as_u64).map(|bits| bits as u32);
     let scores = py.detach(move || -> Result<Vec<f64>, Error> {
         let layout = Source::as_trained(&path, &config).layout();
-        let data = read_unlabelled(&path, layout, model.words.tokenizer())?;
+        let data = read_unlabelled(&path, layout, model.words.tokenizer(), &model.features)?;
         let order = order(&data.left_names);
         let (scores, _) = model.scores(Samples::new(data, Labels::default()))?;
         Ok(in_order(&order, models, &scores))

@@ -7,6 +7,7 @@ import warnings
 import joblib
 import networkx
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -611,3 +612,31 @@ def test_frames_of_ratings_are_scored_by_their_labels():
     for users, what in (([None, "a"], "users have none at place 0"), ([["a"]], "users have the shape")):
         with pytest.raises(ValueError, match=what):
             model.predict_pairs(users, ["x"] * len(users))
+
+
+def test_labels_of_a_frame_are_ids_whatever_they_became():
+    frame = pandas.DataFrame([[1, 0, 1], [0, 1, 1], [1, 1, 0]], index=[1, 2, 3], columns=[10, 20, 30])
+    model = ImplicitALS(4, max_iter=5).fit(frame)
+    excluded = pandas.DataFrame([[1, 0, 0]], index=[1], columns=[30, 20, 10])
+    expected = model.recommend(1, 3, exclude=excluded)[0].tolist()
+    assert sorted(expected) == [10, 20]
+    # As a CSV file or a frame of polars has them.
+    assert model.recommend(1, 3, exclude=excluded.rename(columns=str, index=str))[0].tolist() == expected
+    texts = ImplicitALS(4, max_iter=5).fit(frame.rename(columns=str, index=str))
+    assert sorted(texts.recommend("1", 3, exclude=excluded)[0].tolist()) == ["10", "20"]
+    with pytest.raises(TypeError, match="X has 'ale' among the names of its columns, and items of the model are whole numbers"):
+        model.recommend(1, 3, exclude=excluded.rename(columns={30: "ale"}))
+
+
+def test_graphs_are_ranked_by_what_their_parts_are_called():
+    graph = networkx.DiGraph([("a", "b", {"cost": 100.0}), ("a", "c", {"cost": 1.0}), ("b", "a", {"cost": 1.0}), ("c", "a", {"cost": 1.0})])
+    expected = networkx.pagerank(graph, weight="cost", tol=1e-9, max_iter=1000)
+    assert pagerank(graph, weights="cost") == pytest.approx(expected, abs=1e-5)
+    series = pandas.Series({"c": 1.0, "b": 0.0, "a": 0.0})
+    assert pagerank(graph, personalization=series) == pagerank(graph, personalization=series.to_dict())
+    assert pagerank(graph, personalization=[series]) == [pagerank(graph, personalization=[series.to_dict()])[0]]
+    with pytest.raises(ValueError, match="rows and columns of the frame are not the same vertices"):
+        pagerank(pandas.crosstab(["a", "b", "a"], ["b", "c", "c"]))
+    for weights in ([1, 2, 3], "cost"):
+        with pytest.raises(TypeError, match="expected True or False"):
+            pagerank(np.ones((3, 3)), weights=weights)

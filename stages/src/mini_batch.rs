@@ -2,7 +2,7 @@
 
 use megagrid_partition::Side;
 
-/// How much one batch holds. Composition depends on nothing but the graph and the seed, never on processes or threads.
+/// How much one batch holds. An apply of a side that batches are not cut by runs on all its vertices in each of them. Composition depends on nothing but the graph and the seed, never on processes or threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchSize {
     /// About this many edges, drawn at random from all edges.

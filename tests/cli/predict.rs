@@ -147,3 +147,23 @@ fn values_that_single_precision_hardly_tells_apart_are_told() {
     let found = told(0);
     assert!(!found.contains("single precision"), "{found}");
 }
+
+#[test]
+fn a_feature_that_is_called_as_labels_are_is_one_where_there_are_none() {
+    let place = Place::new();
+    let (mut train, mut rest) = ("x,y,label\n".to_owned(), "x,y\n".to_owned());
+    for sample in 0..60 {
+        let (x, y) = (f64::from(sample * 7 % 11) - 5.0, f64::from(sample * 5 % 13) - 6.0);
+        writeln!(train, "{x},{y},{}", i32::from(y > 0.0)).unwrap();
+        writeln!(rest, "{x},{y}").unwrap();
+    }
+    let (train, rest) = (place.file("train.csv", train), place.file("rest.csv", rest));
+    let (model, other) = (place.name("model"), place.name("other"));
+    done(&["blockpg", &train, "--intercept", "--l1", "0.1", "--model", &model]);
+    let chances = done(&["predict", &model, &train]);
+    assert!(chances.lines().any(|chance| chance.parse::<f64>().unwrap() > 0.9), "{chances}");
+    assert_eq!(done(&["predict", &model, &rest]), chances);
+    // Where the column of labels was named another one is no such column either.
+    done(&["blockpg", &train, "--columns", "label=label", "--l1", "0.1", "--intercept", "--model", &other]);
+    assert_eq!(done(&["predict", &other, &rest]), chances);
+}

@@ -81,7 +81,8 @@ pub trait Trainer: Sized + Send + 'static {
         false
     }
 
-    /// Measures the objective and other values. All processes call it; others than the first may return `None`. By now the data may have given
+    /// Measures the objective and other values. All processes call it, and collect vertices before they read them; others than the first may return
+    /// `None`. By now the data may have given
     /// up their edges, here and below ([`Data::release`](crate::Data::release)): what is needed of them, such as degrees, is kept in
     /// [`new`](Self::new); how many there were, [`sizes`](crate::Data::sizes) goes on to say.
     ///

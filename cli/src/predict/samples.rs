@@ -28,7 +28,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         (true, _) => read_samples(&mut Source::new(&args.input), &[], model.words)?,
         (false, true) => read_samples(&mut source, &model.positive, model.words)?,
         (false, false) => {
-            let data = read_unlabelled(&args.input, source.layout(), model.words.tokenizer())?;
+            let data = read_unlabelled(&args.input, source.layout(), model.words.tokenizer(), &model.features)?;
             Samples::new(data, Labels::default())
         }
     };

@@ -130,7 +130,7 @@ mod tests {
     use ::parquet::schema::parser::parse_message_type;
 
     use super::*;
-    use crate::{Label, Layout, Samples, Tokenizer, read_corpus, read_samples, read_unlabelled};
+    use crate::{Dictionary, Label, Layout, Samples, Tokenizer, read_corpus, read_samples, read_unlabelled};
 
     type Group<'f> = SerializedRowGroupWriter<'f, fs::File>;
 
@@ -222,7 +222,8 @@ mod tests {
         assert_eq!(shown(&labelled), ["2 age:41", "3"]);
         let named = read_samples(&path, layout("label=label,feature=__index_level_0__"), &[]).unwrap();
         assert_eq!(shown(&named)[1], "3 __index_level_0__:8");
-        let data = read_unlabelled(&path, Layout::default(), Tokenizer::default()).unwrap();
+        let features = Dictionary::from_integers(Vec::new());
+        let data = read_unlabelled(&path, Layout::default(), Tokenizer::default(), &features).unwrap();
         assert_eq!(shown(&Samples::new(data, Default::default())), [" age:41", ""]);
     }
 

@@ -206,13 +206,15 @@ impl Reader<'_> {
             Err(_) if role != Role::Text && matches!(self.labelled, Labelled::No) => Ok(None),
             found => found,
         };
+        // A column of labels that is named, and not there, is no other one.
+        let is_said = roles.has(Role::Label);
         let known = || KNOWN.iter().find_map(|known| names.iter().position(|name| name.eq_ignore_ascii_case(known)));
         let (role, label, text) = match self.labelled {
             Labelled::Documents => {
                 let text = named(Role::Text)?.or_else(|| known_text(&names));
                 (Role::Document, named(Role::Document)?, text)
             }
-            _ => (Role::Label, named(Role::Label)?.or_else(known), named(Role::Text)?),
+            _ => (Role::Label, named(Role::Label)?.or_else(|| known().filter(|_| !is_said)), named(Role::Text)?),
         };
         let weight = named(Role::Weight)?;
         for (one, other) in [

@@ -182,7 +182,7 @@ impl<P: Program> Engine<P> {
     /// # Errors
     /// As [`run_until`](Self::run_until).
     pub fn iterate(&mut self, n: u64) -> Result<(), Error> {
-        self.run_until(self.done + n, |_, _| Ok(false))
+        self.run_until(self.done.saturating_add(n), |_, _| Ok(false))
     }
 
     /// Runs iterations until `last` are done in all, or `between` returns `true`. `between` is given the engine at each look, and
