@@ -177,7 +177,7 @@ mod tests {
                 ("item", Column::I64(items.into())),
                 ("rating", Column::F32(values.into())),
             ];
-            let found = read_ratings(&write(directory.path(), "long.parquet", &columns), None);
+            let found = read_ratings(write(directory.path(), "long.parquet", &columns), None);
             match parse_ratings(text.as_bytes(), Format::Ratings) {
                 Ok(expected) => assert_eq!(found.unwrap(), expected, "{name}"),
                 Err(_) => {
