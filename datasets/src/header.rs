@@ -154,6 +154,7 @@ impl<'t> First<'t> {
         let (in_order, number) = ([0, 1], number_column::<R>(&names));
         let by_name = known::<R>(&names).map(|(ends, _)| ends);
         if roles.name_headers() {
+            let by_name = known_beside::<R>(&names, roles).map(|(ends, _)| ends);
             return Ok((find((by_name.unwrap_or(in_order), number), &names)?, true));
         }
         let all =
@@ -254,6 +255,25 @@ fn looks_numeric(field: &[u8]) -> bool {
 pub(crate) fn known<R: Record>(names: &[String]) -> Option<Places> {
     let ends = ENDS.iter().find_map(|[left, right]| Some([find(names, left)?, find(names, right)?]))?;
     Some((ends, known_number::<R>(names)))
+}
+
+/// Finds the same where one of the ends is named otherwise: the other one by itself, which then stands for both.
+pub(crate) fn known_beside<R: Record>(names: &[String], roles: &Roles) -> Option<Places> {
+    let fits = |left: &str| match R::ROLES[0] {
+        Role::From => matches!(left, "source" | "src" | "from" | "left"),
+        Role::Document => left == "document",
+        _ => left.starts_with("user"),
+    };
+    let other = || {
+        let end = match [0, 1].map(|end| roles.has(R::ROLES[end])) {
+            [true, false] => 1,
+            [false, true] => 0,
+            _ => return None,
+        };
+        let at = ENDS.iter().filter(|pair| fits(pair[0])).find_map(|pair| find(names, pair[end]))?;
+        Some(([at, at], known_number::<R>(names)))
+    };
+    known::<R>(names).or_else(other)
 }
 
 /// Finds the column of the number by names that are known, whatever the ends are called.

@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::columns::Columns;
-use crate::header::{known, known_number, role_of};
+use crate::header::{known_beside, known_number, role_of};
 use crate::loaded::Loaded;
 use crate::records::Record;
 use crate::table::{self, Syntax};
@@ -59,7 +59,7 @@ impl JsonLines<'_> {
         if roles.width() > 0 {
             return Err("JSON lines have keys, which are not numbered; name them in --columns, user=who say".to_owned());
         }
-        let (known, number) = (known::<R>(keys), known_number::<R>(keys));
+        let (known, number) = (known_beside::<R>(keys, roles), known_number::<R>(keys));
         let unknown = |(at, _): &(usize, &Role)| match at {
             2 => number.is_none(),
             _ => known.is_none(),

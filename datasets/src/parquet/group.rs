@@ -15,7 +15,7 @@ use super::dates::seconds;
 use super::decimals::scale;
 use crate::Error;
 use crate::columns::{Columns, Named};
-use crate::header::{known, number_column, unnamed};
+use crate::header::{known, known_beside, number_column, unnamed};
 use crate::output::{is_unsigned, open_column, open_parquet, parquet_error};
 use crate::records::Record;
 use crate::roles::Places;
@@ -125,7 +125,7 @@ impl Group<'_> {
 
     fn columns<R: Record>(&self) -> Result<Places, Error> {
         let names = self.names();
-        let Some(usual) = usual::<R>(&names) else {
+        let Some(usual) = known_beside::<R>(&names, self.input.roles()).or_else(|| usual::<R>(&names)) else {
             return Err(self.invalid(format!("{} columns, expected two for the ends of edges", names.len())));
         };
         let found = self.input.roles().columns(R::ROLES, &names, names.len(), usual);

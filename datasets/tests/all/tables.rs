@@ -371,3 +371,34 @@ fn what_is_wrong_with_a_table_is_told() {
     let said = read_ratings(file.path(), layout(None, "user=1")).unwrap_err();
     assert!(matches!(said, Error::Invalid { .. }) && said.to_string().contains("the format is mtx"), "{said}");
 }
+
+/// The other end is where its own name is, not where it is in the order.
+#[test]
+fn one_end_is_named_and_the_other_one_is_known() {
+    let expected = parse_ratings(b"ann i1 5\nbob i2 1\n", Format::Ratings).unwrap();
+    let csv = "who,genre,item,rating\nann,jazz,i1,5\nbob,rock,i2,1\n";
+    let json = "{\"who\":\"ann\",\"item\":\"i1\",\"rating\":5}\n{\"who\":\"bob\",\"item\":\"i2\",\"rating\":1}\n";
+    let swapped = "what,rating,user\ni1,5,ann\ni2,1,bob\n";
+    for (text, format, roles) in [
+        (csv, Format::Ratings, "user=who"),
+        (json, Format::JsonLines, "user=who"),
+        (swapped, Format::Ratings, "item=what"),
+    ] {
+        let read = read_ratings(written(text).path(), layout(Some(format), roles)).unwrap();
+        assert_eq!(read, expected, "{text}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.parquet");
+    let texts = |names: [&str; 2]| Column::Strings(names.map(str::to_owned).to_vec().into());
+    let columns = [
+        ("who", texts(["ann", "bob"])),
+        ("genre", texts(["jazz", "rock"])),
+        ("item", texts(["i1", "i2"])),
+        ("rating", Column::F32(vec![5.0, 1.0].into())),
+    ];
+    write_table(&path, &columns).unwrap();
+    assert_eq!(read_ratings(&path, layout(None, "user=who")).unwrap(), expected);
+    let links = "origin,airline,target\nA,KL,B\nB,SK,C\n";
+    let read = read_graph(written(links).path(), layout(Some(Format::Edges), "from=origin")).unwrap();
+    assert_eq!(read, parse_graph(b"A B\nB C\n", Format::Edges).unwrap());
+}
